@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sul_job.h - the control block of a job: who is there, who failed, and why.
+ *
+ * One memfd per job and host.  Its first pages are this control block; the
+ * windows of the ranks follow (sul_shm.c).  The launcher (tools/jiarun) makes
+ * the memfd with sul_job_create(), gives every rank the descriptor and the
+ * variable JIA_JOB, watches the processes, and prints what the block says;
+ * ranks attach with sul_job_attach() or, when nobody launched them, make a job
+ * of one rank.
+ *
+ * Failure: whoever notices one calls sul_job_fail(); the first caller's text is
+ * kept, everybody's waits end with -ECANCELED.  No lock, no allocation: it may
+ * be called from a signal handler.
+ *
+ * Threads: all of it is safe from any thread of any rank.
+ */
+#ifndef SUL_JOB_H
+#define SUL_JOB_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "sul_abi.h"
+
+enum {
+	SUL_JOB_TEXT_MAX = 1024, /* bytes of the failure's text, with the 0 */
+	SUL_JOB_NOTE_MAX = 160, /* bytes of what a rank is doing */
+	SUL_JOB_BLOB_MAX = 2048, /* what ranks compare: parameters, addresses */
+	SUL_JOB_COUNTERS_MAX = 128, /* 64-bit counters of a rank */
+};
+
+#define SUL_JOB_ENV "JIA_JOB" /* "1:RANK:RANKS:FD:LAUNCHER_PID" */
+
+enum sul_rank_state {
+	SUL_RANK_NONE, /* the process has not attached (yet) */
+	SUL_RANK_UP, /* attached */
+	SUL_RANK_READY, /* its blob is there to be compared */
+	SUL_RANK_EXITED, /* has said good-bye: the job does not need it */
+};
+
+/* One rank's page(s) of the control block.  Written by that rank only. */
+struct sul_job_rank {
+	_Atomic uint32_t state; /* enum sul_rank_state */
+	_Atomic uint32_t pid;
+	/* What it waits for: set before a wait that may be long, cleared after.
+	 * Read by the launcher for its report; a torn text is harmless. */
+	_Atomic uint64_t waiting_since_ns; /* CLOCK_MONOTONIC; 0: not waiting */
+	_Atomic uint64_t waiting_site; /* return address of the jia_ call */
+	char waiting[SUL_JOB_NOTE_MAX]; /* "lock 3, held by rank 1" */
+	_Atomic uint32_t blob_len;
+	unsigned char blob[SUL_JOB_BLOB_MAX];
+	uint64_t counters[SUL_JOB_COUNTERS_MAX]; /* rows of dsm_stat.def */
+};
+
+struct sul_job; /* one process's view of the block */
+
+/* --- launcher -------------------------------------------------------------- */
+int sul_job_create(struct sul_job **out, int ranks); /* makes the memfd */
+int sul_job_fd(const struct sul_job *j);
+
+/* --- rank ------------------------------------------------------------------ */
+/*
+ * From the environment; without JIA_JOB a job of one rank of its own.  Takes
+ * JIA_JOB out of the environment and marks the descriptor close-on-exec.
+ * -EINVAL: JIA_JOB is there and makes no sense.  -EBADF: its descriptor is not
+ * a job's.
+ */
+int sul_job_attach(struct sul_job **out);
+bool sul_job_launched(const struct sul_job *j); /* false: a job of its own */
+void sul_job_close(struct sul_job *j); /* NULL is fine */
+
+int sul_job_self(const struct sul_job *j); /* rank; -1 in the launcher */
+int sul_job_ranks(const struct sul_job *j);
+struct sul_job_rank *sul_job_rank(struct sul_job *j, int rank);
+size_t sul_job_bytes(const struct sul_job *j); /* of the block, whole pages */
+
+/* Wait until every rank is in @state or later; -ECANCELED, -ETIMEDOUT with the
+ * first rank that is missing in *@missing. */
+int sul_job_wait_all(struct sul_job *j, enum sul_rank_state state,
+		     int timeout_ms, int *missing);
+void sul_job_set_state(struct sul_job *j, enum sul_rank_state state);
+
+/* --- failure --------------------------------------------------------------- */
+/*
+ * End the job: @rank is whose fault it is (-1: nobody's), @status the exit
+ * status the job shall have.  True if this was the first failure.
+ */
+bool sul_job_fail(struct sul_job *j, int rank, int status, const char *text);
+bool sul_job_failed(const struct sul_job *j);
+/* After sul_job_failed(): rank, status and text of the first failure. */
+void sul_job_failure(const struct sul_job *j, int *rank, int *status,
+		     char text[SUL_JOB_TEXT_MAX]);
+/* The word that says it: nonzero after a failure; waiters watch it too. */
+struct sul_word *sul_job_abort_word(struct sul_job *j);
+
+#endif /* SUL_JOB_H */
