@@ -158,24 +158,25 @@ static struct sul_job *job_map(int fd, size_t bytes)
 	return j;
 }
 
-int sul_job_create(struct sul_job **out, int ranks)
+/* NULL with errno. */
+static struct sul_job *job_make(int ranks)
 {
+	size_t bytes = block_bytes(ranks);
 	struct job_head *head;
 	struct sul_job *j;
-	size_t bytes;
-	int fd, err;
+	int fd = memfd_make(bytes);
+	int err;
 
-	if (ranks < 1 || ranks > SUL_RANKS_MAX)
-		return -EINVAL;
-	bytes = block_bytes(ranks);
-	fd = memfd_make(bytes);
-	if (fd < 0)
-		return fd;
+	if (fd < 0) {
+		errno = -fd;
+		return NULL;
+	}
 	j = job_map(fd, bytes);
 	if (!j) {
-		err = -errno;
+		err = errno;
 		close(fd);
-		return err;
+		errno = err;
+		return NULL;
 	}
 	head = j->head;
 	head->version = JOB_VERSION;
@@ -185,6 +186,18 @@ int sul_job_create(struct sul_job **out, int ranks)
 	head->launcher = (uint32_t)getpid();
 	atomic_store(&head->reached[SUL_RANK_NONE], (uint32_t)ranks);
 	head->magic = JOB_MAGIC;
+	return j;
+}
+
+int sul_job_create(struct sul_job **out, int ranks)
+{
+	struct sul_job *j;
+
+	if (ranks < 1 || ranks > SUL_RANKS_MAX)
+		return -EINVAL;
+	j = job_make(ranks);
+	if (!j)
+		return -errno;
 	*out = j;
 	return 0;
 }
@@ -278,12 +291,11 @@ static int job_join(struct sul_job *j, int self)
 
 static int attach_alone(struct sul_job **out)
 {
-	struct sul_job *j;
-	int err = sul_job_create(&j, 1);
-	int up;
+	struct sul_job *j = job_make(1);
+	int up, err;
 
-	if (err)
-		return err;
+	if (!j)
+		return -errno;
 	up = fd_move_up(j->fd, F_DUPFD_CLOEXEC);
 	if (up != j->fd) {
 		close(j->fd);
