@@ -93,13 +93,18 @@ INLINE unsigned int word_mask(uint64_t x)
 	return (unsigned int)((x * 0x0102040810204080u) >> 56);
 }
 
+INLINE void word_write(void *p, uint64_t word)
+{
+	*(volatile shared_word *)p = word;
+}
+
 INLINE void word_keep(void *to, uint64_t word, unsigned int mask)
 {
 	volatile unsigned char *out = to;
 	unsigned char byte[WORD];
 
 	if (mask == 0xff) {
-		*(volatile shared_word *)to = word;
+		word_write(to, word);
 		return;
 	}
 	memcpy(byte, &word, sizeof(byte));
@@ -112,9 +117,16 @@ INLINE void word_keep(void *to, uint64_t word, unsigned int mask)
 
 INLINE void keep_words(void *to, const struct block *read, uint64_t mask)
 {
+	char *out = to;
+
+	if (mask == UINT64_MAX) {
+		for (size_t i = 0; i < BLOCK_WORDS; i++)
+			word_write(out + i * WORD, read->word[i]);
+		return;
+	}
 	for (size_t i = 0; mask; i++, mask >>= WORD)
 		if (mask & 0xff)
-			word_keep((char *)to + i * WORD, read->word[i],
+			word_keep(out + i * WORD, read->word[i],
 				  (unsigned int)(mask & 0xff));
 }
 
@@ -123,9 +135,12 @@ INLINE uint32_t lowest_bit(uint64_t mask)
 	return mask ? (uint32_t)__builtin_ctzll(mask) : BLOCK;
 }
 
-/* Append the runs of @mask (not 0), whose bit 0 is the byte at @off. */
-INLINE size_t runs_append(struct sul_run *runs, size_t nr, uint32_t off,
-			  uint64_t mask)
+/*
+ * Append the runs of @mask (not 0), whose bit 0 is the byte at @off.  Not
+ * inlined: the loops that look for changes then keep all they need in registers.
+ */
+static __attribute__((noinline)) size_t
+runs_append(struct sul_run *runs, size_t nr, uint32_t off, uint64_t mask)
 {
 	uint64_t first = mask & ~(mask << 1);
 	uint64_t after = ~mask & mask << 1; /* none: up to the block's end */
@@ -231,23 +246,32 @@ INLINE size_t merge(block_fn block, char *frame, char *twin, const char *news,
 	return changed;
 }
 
+/* Word @i of both, kept in @read; the bits in which they differ. */
+INLINE uint64_t word_diff(const void *now, const void *twin, struct block *read,
+			  size_t i)
+{
+	uint64_t old = word_read_first((const char *)twin + i * WORD);
+
+	read->word[i] = word_read((const char *)now + i * WORD);
+	return read->word[i] ^ old;
+}
+
 INLINE uint64_t block_portable(const void *now, const void *twin,
 			       struct block *read)
 {
-	struct block diff;
-	uint64_t all = 0, mask = 0;
+	uint64_t diff[BLOCK_WORDS] = {
+		word_diff(now, twin, read, 0), word_diff(now, twin, read, 1),
+		word_diff(now, twin, read, 2), word_diff(now, twin, read, 3),
+		word_diff(now, twin, read, 4), word_diff(now, twin, read, 5),
+		word_diff(now, twin, read, 6), word_diff(now, twin, read, 7),
+	};
+	uint64_t mask = 0;
 
-	for (size_t i = 0; i < BLOCK_WORDS; i++)
-		diff.word[i] = word_read_first((const char *)twin + i * WORD);
-	for (size_t i = 0; i < BLOCK_WORDS; i++) {
-		read->word[i] = word_read((const char *)now + i * WORD);
-		diff.word[i] ^= read->word[i];
-		all |= diff.word[i];
-	}
-	if (!all)
+	if (!(diff[0] | diff[1] | diff[2] | diff[3] | diff[4] | diff[5] |
+	      diff[6] | diff[7]))
 		return 0;
 	for (size_t i = 0; i < BLOCK_WORDS; i++)
-		mask |= (uint64_t)word_mask(diff.word[i]) << (i * WORD);
+		mask |= (uint64_t)word_mask(diff[i]) << (i * WORD);
 	return mask;
 }
 
@@ -286,23 +310,23 @@ typedef long long __attribute__((vector_size(16), aligned(8), may_alias)) vec16;
 typedef long long __attribute__((vector_size(32), aligned(8), may_alias)) vec32;
 typedef long long __attribute__((vector_size(64), aligned(8), may_alias)) vec64;
 
+/* Vector @i of both, kept in @read; the mask of the bytes that are equal. */
+INLINE uint64_t same_sse2(const void *now, const void *twin, struct block *read,
+			  int i)
+{
+	__m128i b = (__m128i)((const volatile vec16 *)twin)[i];
+	__m128i a = (__m128i)((const volatile vec16 *)now)[i];
+
+	_mm_store_si128((__m128i *)read + i, a);
+	return (uint64_t)(uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(a, b))
+	       << (16 * i);
+}
+
 INLINE uint64_t block_sse2(const void *now, const void *twin,
 			   struct block *read)
 {
-	__m128i a[4];
-	uint64_t same = 0;
-
-	for (int i = 0; i < 4; i++) {
-		__m128i b = (__m128i)((const volatile vec16 *)twin)[i];
-
-		a[i] = (__m128i)((const volatile vec16 *)now)[i];
-		same |= (uint64_t)(uint32_t)_mm_movemask_epi8(
-				_mm_cmpeq_epi8(a[i], b))
-			<< (16 * i);
-	}
-	if (same != UINT64_MAX)
-		memcpy(read, a, sizeof(*read));
-	return ~same;
+	return ~(same_sse2(now, twin, read, 0) | same_sse2(now, twin, read, 1) |
+		 same_sse2(now, twin, read, 2) | same_sse2(now, twin, read, 3));
 }
 
 AVX2 INLINE uint64_t block_avx2(const void *now, const void *twin,
