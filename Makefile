@@ -29,7 +29,8 @@ endif
 sul_objs  := $(patsubst %.c,$(O)/%.o,$(wildcard comm/*.c))
 dsm_objs  := $(patsubst %.c,$(O)/%.o,$(wildcard dsm/*.c))
 apps      := $(patsubst apps/%.c,$(O)/apps/%,$(wildcard apps/*.c))
-tools     := $(patsubst tools/%.c,$(O)/bin/%,$(wildcard tools/*.c))
+tools     := $(O)/bin/jiarun
+jiarun    := $(patsubst %.c,$(O)/%.o,$(wildcard tools/jiarun*.c))
 unit_objs := $(patsubst %.c,$(O)/%.o,$(wildcard tests/unit/*.c))
 
 # What each folder can see is what the layers allow, and nothing else.
@@ -66,10 +67,10 @@ $(O)/apps/%: $(O)/apps/%.o $(O)/lib/libjia.a
 	$(call say,LD)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< $(O)/lib/libjia.a -lsigsegv -lm
 
-$(O)/bin/%: $(O)/tools/%.o $(O)/lib/libjia.a
+$(O)/bin/jiarun: $(jiarun) $(O)/lib/libjia.a
 	@mkdir -p $(@D)
 	$(call say,LD)
-	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< $(O)/lib/libjia.a -lsigsegv -ljansson -lm
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -ljansson -lm
 
 $(O)/tests/unit/run: $(unit_objs) $(O)/lib/libjia.a
 	$(call say,LD)
