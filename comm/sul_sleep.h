@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sul_sleep.h - waiting for a word in shared memory, and waking who waits.
+ *
+ * Spin for a bounded time, then sleep.  A sleeper counts itself in the word,
+ * full fence, looks again, sleeps; a notifier stores, full fence, looks for
+ * sleepers: one of the two sees the other.  (Dekker's pattern; on x86 the fence
+ * is a locked instruction, on arm64 `dmb ish`.)  A sleep ends after 100 ms at
+ * the latest, so that even a lost wake-up would only cost time.
+ */
+#ifndef SUL_SLEEP_H
+#define SUL_SLEEP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sul_abi.h"
+
+/* No system call unless somebody sleeps. */
+void sul_sleep_notify(struct sul_word *word, uint32_t value);
+
+/*
+ * Until @word differs from @old (0), @abort is not 0 (-ECANCELED), or
+ * @timeout_ms (<0: none) is over (-ETIMEDOUT).  @yield: give the processor away
+ * while spinning, because there are more ranks than processors.
+ */
+int sul_sleep_wait(struct sul_word *word, uint32_t old, struct sul_word *abort,
+		   unsigned int spin_us, bool yield, int timeout_ms);
+
+/* One copy into another process; -EPERM where that is forbidden. */
+int sul_sleep_write_process(int pid, uint64_t addr, const void *src,
+			    size_t len);
+
+#endif /* SUL_SLEEP_H */
