@@ -31,12 +31,11 @@ ALL_CPPFLAGS = -MMD -MP $(CODE_CPPFLAGS)
 ALL_CFLAGS   = -std=gnu11 -pthread -fPIC -fvisibility=hidden $(WARN) $(CFLAGS)
 ifdef WERROR
 ALL_CFLAGS += -Werror
+SHLIB_LDFLAGS = $(if $(SANITIZE),,-Wl,--no-undefined)
 endif
 ifdef SANITIZE
 ALL_CFLAGS += -fsanitize=$(SANITIZE) -fno-sanitize-recover=all \
 	-fno-omit-frame-pointer
-else
-SHLIB_LDFLAGS := -Wl,--no-undefined
 endif
 ifndef V
 Q := @

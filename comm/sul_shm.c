@@ -130,7 +130,7 @@ static void unmap(const struct sul_port *p, unsigned int w, char *base,
 static int map_peer(struct sul_port *p, int rank, unsigned int w,
 		    struct mapping *m)
 {
-	uint64_t *hints, *no_hints = NULL;
+	uint64_t *hints = NULL, *no_hints = NULL;
 	char *base = NULL, *unmapped = NULL;
 	int err;
 

@@ -85,7 +85,7 @@ static void stop(int sig)
 	stopped = sig;
 }
 
-static void die(const char *what, const char *detail)
+static _Noreturn void die(const char *what, const char *detail)
 {
 	fprintf(stderr, "run-tests: %s: %s\n", what, detail);
 	exit(2);
@@ -145,18 +145,31 @@ static bool tap_line(struct run *r, const char *s)
 	return true;
 }
 
+/* Read @nr numbers with blanks before each; where they end, or NULL. */
+static const char *numbers(const char *s, unsigned int *out, unsigned int nr)
+{
+	char *end;
+
+	for (unsigned int i = 0; i < nr; i++, s = end) {
+		out[i] = (unsigned int)strtoul(s, &end, 10);
+		if (end == s)
+			return NULL;
+	}
+	return s;
+}
+
 static bool cunit_line(struct run *r, const char *s)
 {
 	char test[LINE_MAX_BYTES];
-	unsigned int total, ran, passed, failed, inactive;
+	unsigned int row[5]; /* total, ran, passed, failed, inactive */
+	const char *tests = s + strspn(s, " ");
 	const char *begin = strstr(s, "Test: "), *end = strstr(s, " ...");
 
-	if (sscanf(s, " tests %u %u %u %u %u", &total, &ran, &passed, &failed,
-		   &inactive) == 5) {
+	if (!strncmp(tests, "tests ", 6) && numbers(tests + 6, row, 5)) {
 		r->has_summary = true;
-		r->summary.passed += passed;
-		r->summary.failed += failed;
-		r->summary.skipped += inactive;
+		r->summary.passed += row[2];
+		r->summary.failed += row[3];
+		r->summary.skipped += row[4];
 		return true;
 	}
 	if (!begin || !end || end < begin + 6)
@@ -197,20 +210,20 @@ static pid_t parent_of(pid_t pid)
 {
 	char path[64], text[512] = "";
 	FILE *f;
-	char *paren;
-	int parent = 0;
+	const char *paren;
+	long parent = 0;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	f = fopen(path, "re");
 	if (!f)
 		return 0;
 	if (fgets(text, sizeof(text), f)) {
-		paren = strrchr(text, ')');
-		if (paren && sscanf(paren + 1, " %*c %d", &parent) != 1)
-			parent = 0;
+		paren = strrchr(text, ')'); /* then " S PPID ..." */
+		if (paren && strlen(paren) > 4)
+			parent = strtol(paren + 4, NULL, 10);
 	}
 	fclose(f);
-	return parent;
+	return (pid_t)parent;
 }
 
 static bool descends_from_me(pid_t pid)
@@ -485,15 +498,29 @@ static bool has_tag(const char *tags, const char *tag)
 	return false;
 }
 
+/* Copy the next word of @s; where it ends. */
+static const char *word(const char *s, char *out, size_t size)
+{
+	size_t len;
+
+	s += strspn(s, " \t");
+	len = strcspn(s, " \t\n");
+	snprintf(out, size, "%.*s", (int)len, s);
+	return s + len;
+}
+
 static bool parse_step(const char *line, struct step *s)
 {
-	int at = 0;
+	const char *rest = line;
 
-	if (sscanf(line, "%63s %127s %u %n", s->name, s->tags, &s->seconds,
-		   &at) != 3)
+	rest = word(rest, s->name, sizeof(s->name));
+	rest = word(rest, s->tags, sizeof(s->tags));
+	rest = numbers(rest, &s->seconds, 1);
+	if (!rest)
 		return false;
+	rest += strspn(rest, " \t");
 	snprintf(s->command, sizeof(s->command), "%.*s",
-		 (int)strcspn(line + at, "\n"), line + at);
+		 (int)strcspn(rest, "\n"), rest);
 	return *s->command && s->seconds;
 }
 
@@ -548,35 +575,39 @@ static void make_dirs(char *path)
 		die(path, strerror(errno));
 }
 
+static _Noreturn void usage(void)
+{
+	die("use", "run-tests --tag TAG [--step NAME] --log DIR TABLE");
+}
+
 int main(int argc, char **argv)
 {
-	const char *tag = NULL, *only = NULL, *table = NULL;
+	const char *tag = NULL, *only = NULL;
 	char *log_dir = NULL;
 	struct tally total = { 0 };
+	int i;
 
-	for (int i = 1; i < argc; i++) {
-		if (!strcmp(argv[i], "--tag") && argv[i + 1])
-			tag = argv[++i];
-		else if (!strcmp(argv[i], "--step") && argv[i + 1])
-			only = argv[++i];
-		else if (!strcmp(argv[i], "--log") && argv[i + 1])
-			log_dir = argv[++i];
-		else if (*argv[i] != '-' && !table)
-			table = argv[i];
+	for (i = 1; i + 1 < argc; i += 2) {
+		if (!strcmp(argv[i], "--tag"))
+			tag = argv[i + 1];
+		else if (!strcmp(argv[i], "--step"))
+			only = argv[i + 1];
+		else if (!strcmp(argv[i], "--log"))
+			log_dir = argv[i + 1];
 		else
-			die("what is this", argv[i]);
+			usage();
 	}
-	if (!tag || !log_dir || !table)
-		die("use", "run-tests --tag TAG [--step NAME] --log DIR TABLE");
+	if (!tag || !log_dir || i + 1 != argc)
+		usage();
 	make_dirs(log_dir);
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1))
 		die("PR_SET_CHILD_SUBREAPER", strerror(errno));
 	signal(SIGTERM, stop);
 	signal(SIGINT, stop);
 	signal(SIGHUP, stop);
-	run_table(table, tag, only, log_dir, &total);
+	run_table(argv[i], tag, only, log_dir, &total);
 	if (!total.passed && !total.failed && !total.skipped)
-		printf("# no step of %s has run\n", table);
+		printf("# no step of %s has run\n", argv[i]);
 	report(&total);
 	return total.failed || !total.passed;
 }
