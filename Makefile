@@ -73,9 +73,10 @@ sul_so := $(lib)/libsul.so.$(VERSION)
 libs := $(lib)/libsul.a $(lib)/libsul.so $(lib)/libjia.a $(lib)/libjia.so \
 	$(lib)/pkgconfig/jia.pc $(O)/include/jia.h
 
-.PHONY: all deps deps-ci run check lint tidy check-asan check-tsan \
+.PHONY: all tests deps deps-ci run check lint tidy check-asan check-tsan \
 	check-valgrind install clean help FORCE
 all: $(libs) $(apps) $(tools)
+tests: $(tests) $(run-tests)
 
 # --- set up -------------------------------------------------------------------
 deps:
