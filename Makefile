@@ -47,24 +47,28 @@ inc_comm  := -Icomm -Ikernel/uapi
 inc_dsm   := -Idsm -Icomm -Ikernel/uapi
 inc_apps  := -Idsm -Iapps
 inc_tools := -Itools -Idsm -Icomm -Ikernel/uapi
-inc_tests := -Itests -Itests/unit -Idsm -Icomm -Ikernel/uapi
-inc = $(inc_$(firstword $(subst /, ,$*)))
+inc_tests := -Itests -Itests/unit -Itools -Idsm -Icomm -Ikernel/uapi
+inc_tests/oracle := -Idsm
+inc_tests/litmus := -Idsm
+inc = $(or $(inc_$(patsubst %/,%,$(dir $*))),$(inc_$(firstword $(subst /, ,$*))))
 
 # A program is a file without '_' in its name; NAME_part.c belongs to NAME.
-# app.c and app_*.c belong to all of apps/; a folder tests/NAME/ is one program.
+# app.c and app_*.c belong to all of apps/.  A folder tests/NAME/ is one program;
+# tests/litmus/ is one for each file.
 objs = $(patsubst %.c,$(O)/obj/%.o,$(sort $(wildcard $(1))))
 sul_objs  := $(call objs,comm/*.c)
 dsm_objs  := $(call objs,dsm/*.c)
 app_objs  := $(call objs,apps/app.c apps/app_*.c)
-unit_objs := $(call objs,tests/unit/*.c)
+unit_objs := $(call objs,tests/unit/*.c tools/*_*.c)
 programs  = $(foreach f,$(wildcard $(1)/*.c),$(if $(findstring _,$(f)),,$(f)))
 apps_src  := $(filter-out apps/app.c,$(call programs,apps))
 tools_src := $(call programs,tools)
-tests_src := $(call programs,tests) $(patsubst %/,%.c,$(filter-out \
-	tests/unit/ tests/tools/,$(sort $(dir $(wildcard tests/*/*.c)))))
+tests_src := $(call programs,tests) $(wildcard tests/litmus/*.c) \
+	$(patsubst %/,%.c,$(filter-out tests/unit/ tests/tools/ tests/litmus/, \
+	$(sort $(dir $(wildcard tests/*/*.c)))))
 apps  := $(apps_src:%.c=$(O)/%)
 tools := $(tools_src:tools/%.c=$(O)/bin/%)
-tests := $(sort $(tests_src:%.c=$(O)/%)) $(if $(unit_objs),$(O)/tests/unit/run)
+tests := $(sort $(tests_src:%.c=$(O)/%)) $(if $(wildcard tests/unit/*.c),$(O)/tests/unit/run)
 run-tests := $(O)/tests/tools/run-tests
 
 lib := $(O)/lib
@@ -137,7 +141,7 @@ comma := ,
 link = $(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^)
 
 define program # NAME FOLDER SOURCE
-$(2)/$(1): $(call objs,$(3).c $(3)_*.c $(3)/*.c)
+$(2)/$(1): $(call objs,$(3).c $(filter-out tests/litmus/%,$(3)_*.c) $(3)/*.c)
 endef
 $(foreach f,$(apps_src:apps/%.c=%),$(eval $(call program,$(f),$(O)/apps,apps/$(f))))
 $(foreach f,$(tools_src:tools/%.c=%),$(eval $(call program,$(f),$(O)/bin,tools/$(f))))
