@@ -138,7 +138,8 @@ $(lib)/pkgconfig/jia.pc: dsm/jia.pc.in Makefile
 comma := ,
 
 # --- programs -----------------------------------------------------------------
-link = $(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^)
+link = $(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) \
+	$(filter %.a,$^)
 
 define program # NAME FOLDER SOURCE
 $(2)/$(1): $(call objs,$(3).c $(filter-out tests/litmus/%,$(3)_*.c) $(3)/*.c)
