@@ -3,6 +3,7 @@
 # make check      set up, build, run all tests
 # make lint       layers, format, clang-tidy, shellcheck, man pages
 # make check-asan check-tsan check-valgrind    the tests under each of them
+# make format     lay all C files out with clang-format
 # make deps       install what is missing (DEPS=no: only say what)
 # make install    PREFIX=/usr/local DESTDIR=
 # make clean      remove what was built
@@ -191,7 +192,9 @@ check-tsan:
 	$(Q)$(MAKE) O=$(O)-tsan SANITIZE=thread CC=clang sanitize-tsan
 check-valgrind: $(tests) $(run-tests)
 	$(call run_tests,valgrind)
-.PHONY: sanitize-asan sanitize-tsan
+format:
+	$(Q)tests/tools/check-format --fix
+.PHONY: format sanitize-asan sanitize-tsan
 sanitize-asan: all $(tests) $(run-tests)
 	$(call run_tests,asan)
 sanitize-tsan: $(tests) $(run-tests)
@@ -204,7 +207,8 @@ $(O)/tidy/%: %.c .clang-tidy $(wildcard */*.h */*.def kernel/uapi/*.h)
 	@mkdir -p $(@D)
 	$(call say,TIDY)
 	$(Q)clang-tidy --quiet --warnings-as-errors='*' $< -- -std=gnu11 \
-		$(CODE_CPPFLAGS) $(inc) 2>$@.err || { cat $@.err; exit 1; }
+		$(CODE_CPPFLAGS) $(inc) >$@.out 2>&1 || \
+		{ grep -E '(error|warning): ' $@.out || cat $@.out; exit 1; }
 	@touch $@
 
 # --- install ------------------------------------------------------------------
