@@ -102,6 +102,7 @@ struct sul_stats {
 	uint64_t operations; /* one-sided operations and messages */
 	uint64_t bytes_out; /* data written to others */
 	uint64_t bytes_in; /* data read from others */
+	uint64_t dropped; /* messages from others that made no sense */
 };
 void sul_stats_read(const struct sul_port *p, struct sul_stats *out);
 
