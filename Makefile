@@ -2,6 +2,7 @@
 # make run        set up, build, run the main job and show its verified result
 # make check      set up, build, run all tests
 # make lint       layers, format, clang-tidy, shellcheck, man pages
+# make check-mutants    the tests find every rule that is taken away
 # make check-asan check-tsan check-valgrind    the tests under each of them
 # make format     lay all C files out with clang-format
 # make deps       install what is missing (DEPS=no: only say what)
@@ -60,16 +61,17 @@ objs = $(patsubst %.c,$(O)/obj/%.o,$(sort $(wildcard $(1))))
 sul_objs  := $(call objs,comm/*.c)
 dsm_objs  := $(call objs,dsm/*.c)
 app_objs  := $(call objs,apps/app.c apps/app_*.c)
-unit_objs := $(call objs,tests/unit/*.c tools/*_*.c)
+unit_objs := $(call objs,tests/unit/*.c)
 programs  = $(foreach f,$(wildcard $(1)/*.c),$(if $(findstring _,$(f)),,$(f)))
 apps_src  := $(filter-out apps/app.c,$(call programs,apps))
 tools_src := $(call programs,tools)
 tests_src := $(call programs,tests) $(wildcard tests/litmus/*.c) \
-	$(patsubst %/,%.c,$(filter-out tests/unit/ tests/tools/ tests/litmus/, \
-	$(sort $(dir $(wildcard tests/*/*.c)))))
+	$(patsubst %/,%.c,$(filter-out $(addprefix tests/,unit/ tools/ litmus/ \
+	sim/),$(sort $(dir $(wildcard tests/*/*.c)))))
 apps  := $(apps_src:%.c=$(O)/%)
 tools := $(tools_src:tools/%.c=$(O)/bin/%)
-tests := $(sort $(tests_src:%.c=$(O)/%)) $(if $(wildcard tests/unit/*.c),$(O)/tests/unit/run)
+tests := $(sort $(tests_src:%.c=$(O)/%)) \
+	$(if $(wildcard tests/unit/*.c),$(O)/tests/unit/run)
 run-tests := $(O)/tests/tools/run-tests
 
 lib := $(O)/lib
@@ -78,10 +80,9 @@ sul_so := $(lib)/libsul.so.$(VERSION)
 libs := $(lib)/libsul.a $(lib)/libsul.so $(lib)/libjia.a $(lib)/libjia.so \
 	$(lib)/pkgconfig/jia.pc $(O)/include/jia.h
 
-.PHONY: all tests deps deps-ci run check lint tidy check-asan check-tsan \
+.PHONY: all tests mutants check-mutants deps deps-ci run check lint tidy check-asan check-tsan \
 	check-valgrind install clean help FORCE
 all: $(libs) $(apps) $(tools)
-tests: $(tests) $(run-tests)
 
 # --- set up -------------------------------------------------------------------
 deps:
@@ -148,7 +149,12 @@ endef
 $(foreach f,$(apps_src:apps/%.c=%),$(eval $(call program,$(f),$(O)/apps,apps/$(f))))
 $(foreach f,$(tools_src:tools/%.c=%),$(eval $(call program,$(f),$(O)/bin,tools/$(f))))
 $(foreach f,$(sort $(tests_src:%.c=%)),$(eval $(call program,$(f),$(O),$(f))))
-$(O)/tests/unit/run: $(unit_objs)
+$(O)/tests/unit/run: $(unit_objs) $(O)/obj/tools/parts.a
+
+# What the unit tests may take of the tools: all but the files with a main().
+$(O)/obj/tools/parts.a: $(call objs,tools/*_*.c)
+	@mkdir -p $(@D)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
 $(apps): $(app_objs) $(lib)/libjia.a
 	@mkdir -p $(@D)
@@ -170,6 +176,32 @@ $(run-tests): $(O)/obj/tests/tools/run-tests.o
 	$(call say,LD)
 	$(link)
 
+# --- the protocol with its scheduling points, and with one rule taken away ----
+# $(O)/mutants/NAME/: the files in which a rule or a point stands are compiled
+# anew; NAME none is the protocol as it is.  The rest comes from libjia.a.
+mutants := none $(shell sed -n 's/^MUTANT.\([a-z0-9_]*\),.*/\1/p' dsm/dsm_mutant.def)
+mutant_src := $(shell grep -lE 'DSM_(BROKEN|POINT|MUTANT)' dsm/*.c tests/sim/*.c \
+	2>/dev/null)
+sim_rest := $(filter-out $(mutant_src),$(wildcard tests/sim/*.c))
+sims := $(mutants:%=$(O)/mutants/%/sim)
+
+define mutant # NAME
+$(O)/mutants/$(1)/%.o: %.c Makefile $(O)/flags
+	@mkdir -p $$(@D)
+	$$(call say,CC)
+	$$(Q)$$(CC) $$(ALL_CPPFLAGS) -DDSM_POINTS -DDSM_MUTANT=$(1) $$(inc) \
+		$$(ALL_CFLAGS) -c -o $$@ $$<
+$(O)/mutants/$(1)/sim: $(mutant_src:%.c=$(O)/mutants/$(1)/%.o)
+endef
+$(foreach m,$(mutants),$(eval $(call mutant,$(m))))
+$(sims): $(sim_rest:%.c=$(O)/obj/%.o) $(lib)/libjia.a
+	$(call say,LD)
+	$(link) -lsigsegv -lm
+$(O)/tests/sim: $(O)/mutants/none/sim
+	@mkdir -p $(@D)
+	$(Q)ln -sf ../mutants/none/sim $@
+mutants: $(sims)
+
 # --- run and test -------------------------------------------------------------
 run: deps all
 	$(O)/bin/jiarun -n 4 --stats $(O)/apps/lu
@@ -179,8 +211,12 @@ run: deps all
 run_tests = $(Q)O=$(O) CC='$(CC)' $(run-tests) --tag $(1) \
 	$(if $(STEP),--step $(STEP)) --log $(O)/tests/log tests/steps
 
-check: deps all $(tests) $(run-tests)
+sim := $(if $(wildcard tests/sim/*.c),$(O)/tests/sim)
+tests: $(tests) $(sim) $(run-tests)
+check: deps all tests $(if $(sim),mutants)
 	$(call run_tests,check)
+check-mutants: all tests mutants
+	$(call run_tests,mutants)
 
 lint: $(run-tests)
 	$(call run_tests,lint)
@@ -190,14 +226,14 @@ check-asan:
 	$(Q)$(MAKE) O=$(O)-asan SANITIZE=address,undefined sanitize-asan
 check-tsan:
 	$(Q)$(MAKE) O=$(O)-tsan SANITIZE=thread CC=clang sanitize-tsan
-check-valgrind: $(tests) $(run-tests)
+check-valgrind: tests
 	$(call run_tests,valgrind)
 format:
 	$(Q)tests/tools/check-format --fix
 .PHONY: format sanitize-asan sanitize-tsan
-sanitize-asan: all $(tests) $(run-tests)
+sanitize-asan: all tests
 	$(call run_tests,asan)
-sanitize-tsan: $(tests) $(run-tests)
+sanitize-tsan: tests
 	$(call run_tests,tsan)
 
 # --- clang-tidy: a stamp per file ---------------------------------------------
@@ -237,4 +273,4 @@ help:
 
 .SECONDARY:
 .DELETE_ON_ERROR:
--include $(shell find $(O)/obj -name '*.d' 2>/dev/null)
+-include $(shell find $(O)/obj $(O)/mutants -name '*.d' 2>/dev/null)
