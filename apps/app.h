@@ -41,7 +41,7 @@ struct app_opt {
 	char letter; /* -n 5 */
 	const char *name; /* --size 5, --size=5 */
 	const char *arg; /* what --help calls the value; NULL: a flag */
-	long *num;
+	long *num; /* its place; a default below @min means "not given" */
 	long dflt, test, min, max;
 	const char *help;
 };
@@ -54,6 +54,7 @@ struct app {
 	const char *operand; /* name of the one operand, or NULL: none */
 	const char *operand_help;
 	const char *operand_value; /* set by app_init(): the operand or NULL */
+	bool test; /* set by app_init(): --test was given */
 	double begin, seconds; /* set by app_begin(), app_end() */
 };
 
@@ -103,7 +104,9 @@ static inline void app_help(const struct app *a)
 		const struct app_opt *o = &a->opts[i];
 
 		app_help_line(o->letter, o->name, o->arg, o->help);
-		if (o->arg)
+		if (o->arg && o->dflt < o->min)
+			printf(" (%ld..%ld)", o->min, o->max);
+		else if (o->arg)
 			printf(" (%ld..%ld, default %ld)", o->min, o->max,
 			       o->dflt);
 		putchar('\n');
@@ -202,16 +205,17 @@ static inline bool app_asked(int argc, char **argv, const char *what)
 /* Join the job and read the options.  Returns on a good command line only. */
 static inline void app_init(struct app *a, int argc, char **argv)
 {
-	bool test = app_asked(argc, argv, "--test"), words = false;
+	bool words = false;
 
 	jia_init(argc, argv);
+	a->test = app_asked(argc, argv, "--test");
 	if (app_asked(argc, argv, "--help")) {
 		if (jia_pid == 0)
 			app_help(a);
 		app_quit(APP_GOOD);
 	}
 	for (size_t k = 0; k < a->nopts; k++)
-		*a->opts[k].num = test ? a->opts[k].test : a->opts[k].dflt;
+		*a->opts[k].num = a->test ? a->opts[k].test : a->opts[k].dflt;
 	for (int i = 1; i < argc; i++) {
 		if (words || argv[i][0] != '-' || !argv[i][1])
 			app_take_operand(a, argv[i]);
