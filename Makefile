@@ -75,6 +75,25 @@ $(O)/tests/unit/run: $(unit_objs) $(O)/lib/libjia.a
 	$(call say,LD)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lsigsegv -lcunit -lm
 
+# The oracle and the litmus programs know jia.h alone (and the table of
+# parameters): what they check is what a program sees.
+oracle_objs := $(patsubst tests/%.c,$(O)/tests/obj/%.o,$(wildcard tests/oracle/*.c))
+litmus      := $(patsubst %.c,$(O)/%,$(wildcard tests/litmus/*.c))
+
+$(O)/tests/obj/%.o: tests/%.c Makefile
+	@mkdir -p $(@D)
+	$(call say,CC)
+	$(Q)$(CC) $(ALL_CPPFLAGS) -I$(dir $<) -Idsm $(ALL_CFLAGS) -c -o $@ $<
+
+$(O)/tests/oracle: $(oracle_objs) $(O)/lib/libjia.a
+	$(call say,LD)
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lsigsegv
+
+$(O)/tests/litmus/%: $(O)/tests/obj/litmus/%.o $(O)/lib/libjia.a
+	@mkdir -p $(@D)
+	$(call say,LD)
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lsigsegv
+
 check: all $(O)/tests/unit/run
 	$(Q)$(O)/tests/unit/run
 
