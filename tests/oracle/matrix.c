@@ -4,7 +4,7 @@
  *
  * Role: the axes are ranks, threads and every row of dsm_config.def; the values
  *   of a parameter are all words of an ENUM, both of a BOOL, and smallest,
- *   default and largest of a number.  Each configuration is the best of some
+ *   default and largest of a number (and some between).  Each configuration is the best of some
  *   random ones: that which has most pairs of values (of two axes) that none
  *   had before.  So all pairs are had after a few dozen.
  */
@@ -63,6 +63,12 @@ static const struct row ends[] = {
 	{ U32, "threads", 0, 3, 256, "" },
 };
 
+/* Values between the ends that are worth a place of their own. */
+static const struct row between[] = {
+	{ BYTES, "block", 65536, 0, 0, "" },
+	{ U32, "tree", 8, 0, 0, "" },
+};
+
 enum {
 	ROWS = sizeof(rows) / sizeof(rows[0]),
 	AXES = ROWS + 2
@@ -111,6 +117,9 @@ static void make_numbers(struct axis *a, const struct row *r)
 	add_number(a, min);
 	add_number(a, dflt);
 	add_number(a, max);
+	for (size_t i = 0; i < sizeof(between) / sizeof(between[0]); i++)
+		if (!strcmp(between[i].name, r->name))
+			add_number(a, between[i].dflt);
 }
 
 static void make_parameter(struct axis *a, const struct row *r)

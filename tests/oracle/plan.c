@@ -237,6 +237,7 @@ static void make_habits(struct plan *p, struct rng *r)
 	if (p->delay >= DELAYS)
 		p->delay = DELAY_NONE;
 	p->barrier_after_alloc = rng_percent(r, 50);
+	p->wait_first = rng_percent(r, 30);
 }
 
 struct plan *plan_make(uint64_t seed, uint32_t round, unsigned int ranks,

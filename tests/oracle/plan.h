@@ -72,9 +72,10 @@ struct plan {
 	unsigned int write_percent, lock_percent, nest_percent;
 	unsigned int own_percent; /* epoch writes kept to one rank a page */
 	unsigned int look_percent; /* epochs after which all is verified */
-	unsigned int sweep_percent; /* bursts that go through all of a rule */
+	unsigned int
+		sweep_percent; /* bursts that go through the items of a rule */
 	enum delay delay;
-	bool barrier_after_alloc;
+	bool barrier_after_alloc, wait_first;
 };
 
 /* @pages 0: as the seed has it.  NULL when there is no memory. */

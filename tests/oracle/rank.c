@@ -105,6 +105,8 @@ static void run_round(struct record *rec, struct worker *first,
 	if (!work)
 		worker_refuse(first, BAD_SETUP, "no memory");
 	record_event(first->me, EV_ALLOC, plan->round, 0);
+	if (plan->wait_first)
+		jia_wait();
 	plan_alloc(plan);
 	if (plan->barrier_after_alloc)
 		worker_barrier(first, true);

@@ -16,6 +16,10 @@
 #include "jia.h"
 #include "worker.h"
 
+enum {
+	SWEEP = 200
+}; /* items in a row, at most */
+
 /* --- items in shared memory ------------------------------------------------- */
 
 struct any16 {
@@ -276,7 +280,7 @@ static void lose_time(const struct worker *w, struct rng *r)
 	}
 }
 
-/* Some accesses near each other, or all items of a rule. */
+/* Some accesses near each other, or many items of a rule one after another. */
 static void access_some(struct worker *w, struct rng *r, unsigned int most)
 {
 	const struct plan *p = w->plan;
@@ -288,9 +292,9 @@ static void access_some(struct worker *w, struct rng *r, unsigned int most)
 	if (!p->count[rule])
 		return;
 	if (sweep)
-		n = p->count[rule];
+		n = p->count[rule] < SWEEP ? p->count[rule] : SWEEP;
 	for (unsigned int i = 0; i < n; i++) {
-		unsigned int k = sweep ? i : at + rng_below(r, 4);
+		unsigned int k = at + (sweep ? i : rng_below(r, 4));
 
 		access_item(w, p->list[p->first[rule] + k % p->count[rule]], r);
 		lose_time(w, r);
