@@ -18,7 +18,7 @@ int main(int argc, char **argv)
 
 	jia_init(argc, argv);
 	me = jia_pid;
-	p = jia_malloc_on(PAGES * PAGE, PAGE, 0);
+	p = jia_malloc_on((size_t)PAGES * PAGE, PAGE, 0);
 	jia_barrier();
 	for (int k = 0; k < PAGES; k++)
 		if (k % hostc == me)
@@ -28,7 +28,7 @@ int main(int argc, char **argv)
 		CHECK(p[k].value == k + 1, "page %d is %d", k, p[k].value);
 	jia_exit();
 	/* the last to look finds the others gone */
-	litmus_sleep_us(me * 20000);
+	litmus_sleep_us(20000L * me);
 	for (int k = 0; k < PAGES; k++) {
 		if (p[k].value != k + 1) {
 			fprintf(stderr, "litmus: page %d is %d after exit\n", k,

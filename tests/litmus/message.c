@@ -38,7 +38,7 @@ int main(int argc, char **argv)
 	CHECK(data, "no memory");
 	flag = litmus_pages(hostc, 0);
 	for (int r = 0; r < hostc; r++)
-		data[r] = jia_malloc_on(3 * PAGE, PAGE, r);
+		data[r] = jia_malloc_on(PAYLOAD * sizeof(int), PAGE, r);
 	before = (jia_pid + hostc - 1) % hostc;
 	left = jia_pid;
 	jia_barrier();

@@ -55,7 +55,7 @@ int main(int argc, char **argv)
 	struct page *p;
 
 	jia_init(argc, argv);
-	p = jia_malloc_on(PAGES * PAGE, PAGE, 0);
+	p = jia_malloc_on((size_t)PAGES * PAGE, PAGE, 0);
 	jia_barrier();
 	for (int i = 1; i <= ROUNDS; i++) {
 		write_all(p, i);

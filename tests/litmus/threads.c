@@ -56,7 +56,7 @@ int main(int argc, char **argv)
 	jia_init(argc, argv);
 	count = litmus_pages(LOCKS, 1);
 	own = jia_malloc_on(PAGE, PAGE, 0);
-	CHECK(hostc * THREADS <= PAGE, "too many ranks");
+	CHECK(hostc * THREADS <= (int)PAGE, "too many ranks");
 	jia_barrier();
 	jia_threads(THREADS);
 	for (long t = 1; t < THREADS; t++)

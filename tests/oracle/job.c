@@ -174,6 +174,7 @@ int job_run(const struct job *job, struct job_result *out)
 	rec->threads = job->threads;
 	rec->pages = job->pages;
 	rec->release = job_is_release(job);
+	rec->vary = job->vary;
 	rec->first_round = job->first_round;
 	pid = start_jiarun(job, fd);
 	if (pid < 0) {

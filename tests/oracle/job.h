@@ -28,6 +28,7 @@ struct job {
 	unsigned int stall_s; /* seconds without progress: hung */
 	const char *set[JOB_SETS]; /* name=value */
 	unsigned int nsets;
+	bool vary; /* rounds change parameters with jia_set() */
 	bool quiet; /* output of the ranks goes to /dev/null */
 };
 

@@ -27,6 +27,7 @@ enum {
 enum axis_type {
 	U32,
 	BYTES,
+	POW2,
 	BOOL,
 	ENUM
 };
@@ -41,12 +42,12 @@ struct row {
 	enum axis_type type;
 	const char *name;
 	uint64_t dflt, min, max;
-	const char *choices;
+	const char *words;
 };
 
 static const struct row rows[] = {
-#define CFG(type, name, dflt, min, max, choices, doc) \
-	{ type, #name, dflt, min, max, choices },
+#define CFG(type, name, when, dflt, min, max, words, doc) \
+	{ type, #name, dflt, min, max, words },
 #include "dsm_config.def"
 };
 
@@ -124,7 +125,7 @@ static void make_numbers(struct axis *a, const struct row *r)
 
 static void make_parameter(struct axis *a, const struct row *r)
 {
-	const char *word = r->choices;
+	const char *word = r->words;
 
 	a->name = r->name;
 	if (r->type == BOOL) {
@@ -247,8 +248,9 @@ static int run_config(struct matrix *m, const struct job *base, uint64_t ops,
 	choose(m, pick);
 	job.ops = ops;
 	job.seed = rng_next(&m->rng);
-	job.ranks = (unsigned int)atoi(m->axis[0].value[pick[0]]);
-	job.threads = (unsigned int)atoi(m->axis[1].value[pick[1]]);
+	job.ranks = (unsigned int)strtoul(m->axis[0].value[pick[0]], NULL, 10);
+	job.threads =
+		(unsigned int)strtoul(m->axis[1].value[pick[1]], NULL, 10);
 	job.nsets = 0;
 	printf("%3u/%u ranks=%u threads=%u", number, of, job.ranks,
 	       job.threads);

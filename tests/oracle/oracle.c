@@ -42,6 +42,7 @@ enum {
 	OPT_FIRST,
 	OPT_REPEAT,
 	OPT_STALL,
+	OPT_VARY,
 	OPT_QUIET,
 	OPT_CHILD
 };
@@ -60,6 +61,7 @@ static const struct option long_options[] = {
 	{ "first-round", required_argument, NULL, OPT_FIRST },
 	{ "repeat", required_argument, NULL, OPT_REPEAT },
 	{ "stall", required_argument, NULL, OPT_STALL },
+	{ "vary", no_argument, NULL, OPT_VARY },
 	{ "quiet", no_argument, NULL, OPT_QUIET },
 	{ "child", required_argument, NULL, OPT_CHILD },
 	{ "help", no_argument, NULL, 'h' },
@@ -78,6 +80,7 @@ static const char usage_text[] =
 	"  --seed S         what the threads do (from the clock)\n"
 	"  --set name=value a parameter of the job, as jiarun has it\n"
 	"  --pages P        pages in each round, 1..2048 (random)\n"
+	"  --vary           rounds change update, keep, migrate and block (jia_set)\n"
 	"  --repeat N       run N times, stop at the first violation (1)\n"
 	"  --first-round R  begin with round R of that seed (0)\n"
 	"  --stall S        seconds without progress that count as hung (60)\n"
@@ -141,6 +144,9 @@ static void take_rare_option(struct options *o, int c)
 	case OPT_STALL:
 		o->job.stall_s =
 			(unsigned int)number("--stall", optarg, 1, 86400);
+		break;
+	case OPT_VARY:
+		o->job.vary = true;
 		break;
 	case OPT_CHILD:
 		o->child = (int)number("--child", optarg, 0, INT_MAX);

@@ -45,6 +45,20 @@ void plan_release(struct plan *p)
 		jia_free(p->area[i].base);
 }
 
+/* --vary: what jia_set() may change while the job runs. */
+static void vary(const struct plan *p)
+{
+	static const char *const update[] = { "never", "always", "adaptive" };
+	static const char *const keep[] = { "0", "1", "8", "1000000" };
+	static const char *const block[] = { "4k", "4k", "8k", "64k" };
+	struct rng r = rng_at(p->seed, p->round, 0, 1);
+
+	jia_set("update", update[rng_below(&r, 3)]);
+	jia_set("keep", keep[rng_below(&r, 4)]);
+	jia_set("migrate", rng_percent(&r, 50) ? "yes" : "no");
+	jia_set("block", block[rng_below(&r, 4)]);
+}
+
 struct work {
 	pthread_t thread;
 	struct worker worker;
@@ -105,6 +119,8 @@ static void run_round(struct record *rec, struct worker *first,
 	if (!work)
 		worker_refuse(first, BAD_SETUP, "no memory");
 	record_event(first->me, EV_ALLOC, plan->round, 0);
+	if (rec->vary)
+		vary(plan);
 	if (plan->wait_first)
 		jia_wait();
 	plan_alloc(plan);

@@ -87,7 +87,7 @@ struct record_violation {
 struct record {
 	/* Set before the job starts, then constant. */
 	uint64_t seed, ops;
-	uint32_t ranks, threads, pages, release, first_round;
+	uint32_t ranks, threads, pages, release, vary, first_round;
 
 	/* Set by rank 0 between two barriers. */
 	_Atomic uint32_t round, stop;

@@ -52,6 +52,8 @@ void report_replay(const struct job *job, uint32_t round)
 	if (job->pages)
 		n += snprintf(cmd + n, sizeof(cmd) - (size_t)n, " --pages %u",
 			      job->pages);
+	if (job->vary)
+		n += snprintf(cmd + n, sizeof(cmd) - (size_t)n, " --vary");
 	for (unsigned int i = 0; i < job->nsets; i++)
 		n += snprintf(cmd + n, sizeof(cmd) - (size_t)n, " --set %s",
 			      job->set[i]);
