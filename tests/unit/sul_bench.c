@@ -2,6 +2,7 @@
 /* sul_bench.c - see sul_bench.h. */
 #include "sul_bench.h"
 
+#include <CUnit/CUnit.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -232,6 +233,28 @@ int bench_run(enum bench_world w, struct bench *b, bench_fn *fn, void *ctx)
 		err = run_processes(b, r);
 	free(r);
 	return err;
+}
+
+void bench_everywhere(struct bench b, bench_fn *fn, void *ctx)
+{
+	static const enum bench_world all[] = { BENCH_SIM, BENCH_THREADS,
+						BENCH_PROCESSES };
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (bench_has(all[i]))
+			CU_ASSERT_EQUAL(bench_run(all[i], &b, fn, ctx), 0);
+}
+
+void bench_seeds(struct bench b, unsigned int seeds, bench_fn *fn, void *ctx)
+{
+	for (b.seed = 0; b.seed < seeds && bench_has(BENCH_SIM); b.seed++) {
+		int err = bench_run(BENCH_SIM, &b, fn, ctx);
+
+		if (err)
+			fprintf(stderr, "\n    SEED=%llu\n",
+				(unsigned long long)b.seed);
+		CU_ASSERT_EQUAL(err, 0);
+	}
 }
 
 /* --- for bodies ------------------------------------------------------------------ */

@@ -54,6 +54,10 @@ struct bench {
  */
 int bench_run(enum bench_world w, struct bench *b, bench_fn *fn, void *ctx);
 
+/* Asserts (CUnit) that it goes well in all worlds; with seeds 0 .. @seeds - 1. */
+void bench_everywhere(struct bench b, bench_fn *fn, void *ctx);
+void bench_seeds(struct bench b, unsigned int seeds, bench_fn *fn, void *ctx);
+
 bool bench_simulated(const struct sul_port *p);
 /* Let the others do something for a while, without making progress. */
 void bench_nap(struct sul_port *p);

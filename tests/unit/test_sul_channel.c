@@ -10,21 +10,6 @@
 #include "sul_channel.h"
 #include "tests.h"
 
-static void in_every_world(struct bench b, bench_fn *fn, void *ctx)
-{
-	for (int w = BENCH_SIM; w <= BENCH_PROCESSES; w++)
-		if (bench_has(w))
-			CU_ASSERT_EQUAL(bench_run(w, &b, fn, ctx), 0);
-}
-
-static void with_many_seeds(struct bench b, int seeds, bench_fn *fn)
-{
-	for (int i = 0; i < seeds && bench_has(BENCH_SIM); i++) {
-		b.seed = (uint64_t)i;
-		CU_ASSERT_EQUAL(bench_run(BENCH_SIM, &b, fn, NULL), 0);
-	}
-}
-
 /* --- order ---------------------------------------------------------------------- */
 
 enum {
@@ -39,6 +24,11 @@ struct numbers {
 	struct sul_port *p;
 	uint32_t next[64], total, wrong;
 };
+
+static uint32_t messages(const struct sul_port *p)
+{
+	return sul_ranks(p) > 8 ? MESSAGES / 10 : MESSAGES;
+}
 
 /* The length and every byte follow from the number. */
 static size_t number_fill(unsigned char *body, int from, uint32_t nr)
@@ -58,7 +48,7 @@ static void take_number(void *ctx, int from, const void *body, size_t len)
 	if (number_fill(expected, from, n->next[from]++) != len ||
 	    memcmp(expected, body, len))
 		n->wrong++;
-	if (++n->total == MESSAGES * (uint32_t)sul_ranks(n->p))
+	if (++n->total == messages(n->p) * (uint32_t)sul_ranks(n->p))
 		sul_notify(n->p, sul_rank(n->p), 0, 0, 1);
 }
 
@@ -71,7 +61,7 @@ static int everybody_sends_to_everybody(struct sul_port *p, void *ctx)
 
 	(void)ctx;
 	NEED(!sul_handler(p, H_NUMBER, take_number, &n));
-	for (uint32_t i = 0; i < MESSAGES; i++)
+	for (uint32_t i = 0; i < messages(p); i++)
 		for (int r = 0; r < sul_ranks(p); r++)
 			NEED(!sul_send(p, r, H_NUMBER, body,
 				       number_fill(body, sul_rank(p), i)));
@@ -79,28 +69,28 @@ static int everybody_sends_to_everybody(struct sul_port *p, void *ctx)
 	NEED(!n.wrong);
 	sul_stats_read(p, &s);
 	NEED(!s.dropped);
-	NEED(s.operations >= MESSAGES * (uint64_t)(sul_ranks(p) - 1));
+	NEED(s.operations >= messages(p) * (uint64_t)(sul_ranks(p) - 1));
 	return 0;
 }
 
 static void messages_arrive_whole_and_in_order(void)
 {
-	in_every_world((struct bench){ .ranks = 1 },
-		       everybody_sends_to_everybody, NULL);
-	in_every_world((struct bench){ .ranks = 3, .spin_us = 20 },
-		       everybody_sends_to_everybody, NULL);
+	bench_everywhere((struct bench){ .ranks = 1 },
+			 everybody_sends_to_everybody, NULL);
+	bench_everywhere((struct bench){ .ranks = 3, .spin_us = 20 },
+			 everybody_sends_to_everybody, NULL);
 }
 
 static void many_seeds_keep_the_order(void)
 {
-	with_many_seeds((struct bench){ .ranks = 3 }, 40,
-			everybody_sends_to_everybody);
+	bench_seeds((struct bench){ .ranks = 3 }, 40,
+		    everybody_sends_to_everybody, NULL);
 }
 
 static void sixty_four_ranks_send_to_each_other(void)
 {
-	with_many_seeds((struct bench){ .ranks = 64 }, 1,
-			everybody_sends_to_everybody);
+	bench_seeds((struct bench){ .ranks = 64 }, 1,
+		    everybody_sends_to_everybody, NULL);
 	CU_ASSERT(sul_channels_bytes(64) <= 64 * 16384);
 	CU_ASSERT(sul_channels_bytes(2) <= 2 * 65536 + 16 * 16384 + 8192);
 }
@@ -140,8 +130,8 @@ static int slow_receiver(struct sul_port *p, void *ctx)
 
 static void a_pool_never_overflows(void)
 {
-	in_every_world((struct bench){ .ranks = 2 }, slow_receiver, NULL);
-	with_many_seeds((struct bench){ .ranks = 2 }, 40, slow_receiver);
+	bench_everywhere((struct bench){ .ranks = 2 }, slow_receiver, NULL);
+	bench_seeds((struct bench){ .ranks = 2 }, 40, slow_receiver, NULL);
 }
 
 /* --- sending from handlers ---------------------------------------------------------- */
@@ -198,11 +188,11 @@ static int handlers_send(struct sul_port *p, void *ctx)
 
 static void ranks_that_answer_each_other_do_not_lock_up(void)
 {
-	in_every_world((struct bench){ .ranks = 1 }, handlers_send, NULL);
-	in_every_world((struct bench){ .ranks = 2 }, handlers_send, NULL);
-	in_every_world((struct bench){ .ranks = 4, .spin_us = 20 },
-		       handlers_send, NULL);
-	with_many_seeds((struct bench){ .ranks = 3 }, 20, handlers_send);
+	bench_everywhere((struct bench){ .ranks = 1 }, handlers_send, NULL);
+	bench_everywhere((struct bench){ .ranks = 2 }, handlers_send, NULL);
+	bench_everywhere((struct bench){ .ranks = 4, .spin_us = 20 },
+			 handlers_send, NULL);
+	bench_seeds((struct bench){ .ranks = 3 }, 20, handlers_send, NULL);
 }
 
 /* --- threads of one rank --------------------------------------------------------------- */
@@ -340,7 +330,8 @@ static int nonsense_is_dropped(struct sul_port *p, void *ctx)
 
 static void what_makes_no_sense_is_counted_and_dropped(void)
 {
-	in_every_world((struct bench){ .ranks = 2 }, nonsense_is_dropped, NULL);
+	bench_everywhere((struct bench){ .ranks = 2 }, nonsense_is_dropped,
+			 NULL);
 }
 
 /* --- refusals, waits -------------------------------------------------------------------------- */
@@ -368,7 +359,7 @@ static int refusals(struct sul_port *p, void *ctx)
 
 static void bad_arguments_are_refused(void)
 {
-	in_every_world((struct bench){ .ranks = 1 }, refusals, NULL);
+	bench_everywhere((struct bench){ .ranks = 1 }, refusals, NULL);
 }
 
 static void set_word(void *ctx, int from, const void *body, size_t len)
@@ -397,7 +388,8 @@ static int wait_runs_handlers(struct sul_port *p, void *ctx)
 
 static void whoever_waits_runs_handlers(void)
 {
-	in_every_world((struct bench){ .ranks = 2 }, wait_runs_handlers, NULL);
+	bench_everywhere((struct bench){ .ranks = 2 }, wait_runs_handlers,
+			 NULL);
 }
 
 static int send_without_end(struct sul_port *p, void *ctx)
