@@ -29,15 +29,18 @@ endif
 sul_objs  := $(patsubst %.c,$(O)/%.o,$(wildcard comm/*.c))
 dsm_objs  := $(patsubst %.c,$(O)/%.o,$(wildcard dsm/*.c))
 apps      := $(patsubst apps/%.c,$(O)/apps/%,$(wildcard apps/*.c))
-tools     := $(patsubst tools/%.c,$(O)/bin/%,$(wildcard tools/*.c))
-unit_objs := $(patsubst %.c,$(O)/%.o,$(wildcard tests/unit/*.c))
+# tools/jiarun_*.c are parts of jiarun; the unit tests take what they test.
+jiarun_parts := $(patsubst %.c,$(O)/%.o,$(wildcard tools/jiarun_*.c))
+tools     := $(patsubst tools/%.c,$(O)/bin/%,$(filter-out tools/jiarun_%,$(wildcard tools/*.c)))
+unit_objs := $(patsubst %.c,$(O)/%.o,$(wildcard tests/unit/*.c)) \
+	$(O)/tools/jiarun_json.o
 
 # What each folder can see is what the layers allow, and nothing else.
 $(O)/comm/%.o:   inc := -Icomm -Ikernel/uapi
 $(O)/dsm/%.o:    inc := -Idsm -Icomm -Ikernel/uapi
 $(O)/apps/%.o:   inc := -Idsm -Iapps
 $(O)/tools/%.o:  inc := -Itools -Idsm -Icomm -Ikernel/uapi
-$(O)/tests/%.o:  inc := -Itests -Itests/unit -Idsm -Icomm -Ikernel/uapi
+$(O)/tests/%.o:  inc := -Itests -Itests/unit -Itools -Idsm -Icomm -Ikernel/uapi
 
 .PHONY: all check run clean help
 all: $(O)/lib/libsul.a $(O)/lib/libjia.a $(O)/lib/libjia.so $(apps) $(tools)
@@ -66,14 +69,15 @@ $(O)/apps/%: $(O)/apps/%.o $(O)/lib/libjia.a
 	$(call say,LD)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< $(O)/lib/libjia.a -lsigsegv -lm
 
+$(O)/bin/jiarun: $(jiarun_parts)
 $(O)/bin/%: $(O)/tools/%.o $(O)/lib/libjia.a
 	@mkdir -p $(@D)
 	$(call say,LD)
-	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< $(O)/lib/libjia.a -lsigsegv -ljansson -lm
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) -lsigsegv -ljansson -lm
 
 $(O)/tests/unit/run: $(unit_objs) $(O)/lib/libjia.a
 	$(call say,LD)
-	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lsigsegv -lcunit -lm
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lsigsegv -lcunit -ljansson -lm
 
 check: all $(O)/tests/unit/run
 	$(Q)$(O)/tests/unit/run

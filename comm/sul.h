@@ -95,6 +95,15 @@ const char *sul_carrier(const struct sul_port *p);
 int sul_rank(const struct sul_port *p);
 int sul_ranks(const struct sul_port *p);
 
+/* What this port has done to other ranks since it was opened. */
+struct sul_stats {
+	uint64_t operations; /* one-sided operations and messages */
+	uint64_t bytes_out; /* data written to others */
+	uint64_t bytes_in; /* data read from others */
+	uint64_t dropped; /* messages from others that made no sense */
+};
+void sul_stats_read(const struct sul_port *p, struct sul_stats *out);
+
 /* --- open channel --------------------------------------------------------- */
 
 /* This port's own window @w; zero-filled at first.  Never NULL. */
@@ -106,6 +115,13 @@ void *sul_window(const struct sul_port *p, unsigned int w);
  */
 int sul_window_discard(struct sul_port *p, unsigned int w, uint64_t off,
 		       size_t len);
+
+/*
+ * The file and offset behind @rank's window, for a second mapping of it.
+ * -ENOTSUP where there is none (other hosts, sim).
+ */
+int sul_window_file(const struct sul_port *p, int rank, unsigned int w,
+		    int *fd, uint64_t *off);
 
 /*
  * Read @len bytes at @off of @rank's window @w into @dst.  @marks (at most

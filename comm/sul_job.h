@@ -61,13 +61,19 @@ struct sul_job; /* one process's view of the block */
 /* --- launcher -------------------------------------------------------------- */
 int sul_job_create(struct sul_job **out, int ranks); /* makes the memfd */
 int sul_job_fd(const struct sul_job *j);
+/*
+ * In the child that will become @rank, between fork and exec: put a descriptor
+ * that survives the exec at a high number, and JIA_JOB into the environment.
+ */
+int sul_job_hand_over(const struct sul_job *j, int rank);
 
 /* --- rank ------------------------------------------------------------------ */
 /*
  * From the environment; without JIA_JOB a job of one rank of its own.  Takes
  * JIA_JOB out of the environment and marks the descriptor close-on-exec.
  * -EINVAL: JIA_JOB is there and makes no sense.  -EBADF: its descriptor is not
- * a job's.
+ * a job's.  -EBUSY: another process has been this rank already.
+ * sul_job_create()'s for a job of one's own.
  */
 int sul_job_attach(struct sul_job **out);
 bool sul_job_launched(const struct sul_job *j); /* false: a job of its own */

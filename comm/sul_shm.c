@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sul_shm.c - carrier for ranks of one host: the requester does the work.
+ *
+ * Role:      all windows of all ranks are ranges of the job's one memfd, behind
+ *            its control block.  A rank maps its own windows at once and its
+ *            peers' when it first works on them; a one-sided operation is then
+ *            a copy or an atomic instruction of its own.
+ * Invariant: no system call on memory that is mapped and present ("hot"),
+ *            except to wake somebody who said that he sleeps.
+ * Threads:   any.  A peer's mapping is published once with a compare-and-swap.
+ * Locks:     none.
+ *
+ * First touches.  Every first touch of a mapping costs a trap of 12-14 us, even
+ * when the page exists.  So a page of a peer is read with pread() the first
+ * time (1.5 us: many pages are read once), and made present together with its
+ * neighbours (window_chunk) by one madvise() when it is worked on again or
+ * written.  Two bits a page, per peer and window, remember that.  They are
+ * hints: if the owner gave the memory back meanwhile, the access faults it in.
+ */
+#include "sul_carrier.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "sul_sleep.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+enum {
+	PAGE_SHIFT = 12, /* granularity of the hints */
+	PAGE_BYTES = 1 << PAGE_SHIFT
+};
+
+/* One peer's window as mapped here. */
+struct mapping {
+	char *base; /* NULL until first use */
+	uint64_t *warm; /* bit per page: was read once */
+	uint64_t *hot; /* bit per page: present in this mapping */
+};
+
+struct shm {
+	int fd;
+	uint64_t first; /* offset of rank 0's windows in the memfd */
+	uint64_t stride; /* bytes of all windows of one rank */
+	uint64_t window_at[SUL_WINDOWS_ALL]; /* offset in a rank's range */
+	bool crowded; /* more ranks than processors: yield while spinning */
+	struct mapping map[]; /* [rank * SUL_WINDOWS_ALL + window] */
+};
+
+static struct shm *shm_of(const struct sul_port *p)
+{
+	return p->carrier;
+}
+
+static uint64_t file_offset(const struct sul_port *p, int rank, unsigned int w)
+{
+	const struct shm *s = shm_of(p);
+
+	return s->first + (uint64_t)rank * s->stride + s->window_at[w];
+}
+
+static size_t page_align(size_t n)
+{
+	return (n + PAGE_BYTES - 1) & ~(size_t)(PAGE_BYTES - 1);
+}
+
+/* --- mappings --------------------------------------------------------------- */
+
+static int map_window(const struct sul_port *p, int rank, unsigned int w,
+		      void *hint, char **out)
+{
+	int flags = MAP_SHARED | MAP_NORESERVE;
+	size_t bytes = page_align(p->window_bytes[w]);
+	char *base;
+
+	if (hint)
+		flags |= MAP_FIXED_NOREPLACE;
+	base = mmap(hint, bytes, PROT_READ | PROT_WRITE, flags, shm_of(p)->fd,
+		    (off_t)file_offset(p, rank, w));
+	if (base == MAP_FAILED)
+		return -errno;
+	if (hint && base != hint) { /* a kernel that ignores NOREPLACE */
+		munmap(base, bytes);
+		return -EEXIST;
+	}
+	madvise(base, bytes, MADV_DONTFORK);
+	madvise(base, bytes, MADV_DONTDUMP);
+	*out = base;
+	return 0;
+}
+
+static size_t hint_bytes(const struct sul_port *p, unsigned int w)
+{
+	size_t pages = page_align(p->window_bytes[w]) >> PAGE_SHIFT;
+
+	return page_align((pages + 63) / 64 * 8);
+}
+
+static int map_hints(const struct sul_port *p, unsigned int w, uint64_t **out)
+{
+	void *m = mmap(NULL, 2 * hint_bytes(p, w), PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (m == MAP_FAILED)
+		return -errno;
+	*out = m;
+	return 0;
+}
+
+static void unmap(const struct sul_port *p, unsigned int w, char *base,
+		  uint64_t *hints)
+{
+	if (base)
+		munmap(base, page_align(p->window_bytes[w]));
+	if (hints)
+		munmap(hints, 2 * hint_bytes(p, w));
+}
+
+/* The hints are set before the base is published: who sees the base has them.
+ * Two threads may map at once; the loser takes his mapping away. */
+static int map_peer(struct sul_port *p, int rank, unsigned int w,
+		    struct mapping *m)
+{
+	uint64_t *hints = NULL, *no_hints = NULL;
+	char *base = NULL, *unmapped = NULL;
+	int err;
+
+	err = map_hints(p, w, &hints);
+	if (err)
+		return err;
+	if (!__atomic_compare_exchange_n(&m->warm, &no_hints, hints, false,
+					 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		unmap(p, w, NULL, hints);
+	err = map_window(p, rank, w, NULL, &base);
+	if (err)
+		return err;
+	__atomic_store_n(&m->hot,
+			 __atomic_load_n(&m->warm, __ATOMIC_ACQUIRE) +
+				 hint_bytes(p, w) / sizeof(uint64_t),
+			 __ATOMIC_RELEASE);
+	if (!__atomic_compare_exchange_n(&m->base, &unmapped, base, false,
+					 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		unmap(p, w, base, NULL);
+	return 0;
+}
+
+static int mapping_of(struct sul_port *p, int rank, unsigned int w,
+		      struct mapping **out)
+{
+	struct mapping *m =
+		&shm_of(p)->map[(unsigned int)rank * SUL_WINDOWS_ALL + w];
+
+	if (!__atomic_load_n(&m->base, __ATOMIC_ACQUIRE)) {
+		int err = map_peer(p, rank, w, m);
+
+		if (err)
+			return err;
+	}
+	*out = m;
+	return 0;
+}
+
+static bool bit(const uint64_t *bits, size_t i)
+{
+	return __atomic_load_n(&bits[i / 64], __ATOMIC_RELAXED) >> (i % 64) & 1;
+}
+
+static void set_bit(uint64_t *bits, size_t i)
+{
+	__atomic_fetch_or(&bits[i / 64], UINT64_C(1) << (i % 64),
+			  __ATOMIC_RELAXED);
+}
+
+/* Make the chunk around @page present in the mapping. */
+static int heat(struct sul_port *p, struct mapping *m, unsigned int w,
+		size_t page)
+{
+	size_t pages = page_align(p->window_bytes[w]) >> PAGE_SHIFT;
+	size_t first = page & ~(size_t)(p->window_chunk[w] - 1);
+	size_t end = first + p->window_chunk[w];
+
+	if (end > pages)
+		end = pages;
+	if (madvise(m->base + (first << PAGE_SHIFT),
+		    (end - first) << PAGE_SHIFT, MADV_POPULATE_WRITE) &&
+	    errno != EINVAL) /* EINVAL: before Linux 5.14; it faults instead */
+		return errno == EFAULT ? -ENOMEM : -errno;
+	for (size_t i = first; i < end; i++)
+		set_bit(m->hot, i);
+	return 0;
+}
+
+/* Where [off, off+len) of a window can be worked on with a CPU. */
+static int reach(struct sul_port *p, int rank, unsigned int w, uint64_t off,
+		 size_t len, char **out)
+{
+	struct mapping *m;
+	int err;
+
+	if (rank == p->rank) {
+		*out = (char *)p->window[w] + off;
+		return 0;
+	}
+	err = mapping_of(p, rank, w, &m);
+	if (err)
+		return err;
+	for (size_t page = off >> PAGE_SHIFT;
+	     len && page <= (off + len - 1) >> PAGE_SHIFT; page++) {
+		if (bit(m->hot, page))
+			continue;
+		err = heat(p, m, w, page);
+		if (err)
+			return err;
+	}
+	*out = m->base + off;
+	return 0;
+}
+
+/* --- carrier ------------------------------------------------------------------ */
+
+static int shm_close_windows(struct sul_port *p, int err)
+{
+	struct shm *s = shm_of(p);
+
+	for (unsigned int w = 0; w < SUL_WINDOWS_ALL; w++)
+		unmap(p, w, p->window[w], NULL);
+	for (int r = 0; r < p->ranks; r++)
+		for (unsigned int w = 0; w < SUL_WINDOWS_ALL; w++) {
+			struct mapping *m =
+				&s->map[(unsigned int)r * SUL_WINDOWS_ALL + w];
+
+			unmap(p, w, m->base, m->warm);
+		}
+	free(s);
+	return err;
+}
+
+static int shm_open_port(struct sul_port *p, const struct sul_config *cfg)
+{
+	struct shm *s;
+	uint64_t at = 0;
+	int err;
+
+	if (!cfg->job || cfg->ranks > sul_job_ranks(cfg->job))
+		return -EINVAL;
+	s = calloc(1, sizeof(*s) + (size_t)cfg->ranks * SUL_WINDOWS_ALL *
+					   sizeof(struct mapping));
+	if (!s)
+		return -ENOMEM;
+	p->carrier = s;
+	s->fd = sul_job_fd(cfg->job);
+	s->first = sul_job_bytes(cfg->job);
+	s->crowded = cfg->ranks > sysconf(_SC_NPROCESSORS_ONLN);
+	for (unsigned int w = 0; w < SUL_WINDOWS_ALL; w++) {
+		s->window_at[w] = at;
+		at += page_align(p->window_bytes[w]);
+	}
+	s->stride = at;
+
+	/* Every rank sets the same size; nobody cuts what another has used. */
+	if (ftruncate(s->fd,
+		      (off_t)(s->first + (uint64_t)cfg->ranks * s->stride)))
+		return shm_close_windows(p, -errno);
+	for (unsigned int w = 0; w < SUL_WINDOWS_ALL; w++) {
+		char *base;
+
+		if (!p->window_bytes[w])
+			continue;
+		err = map_window(p, p->rank, w,
+				 w < SUL_WINDOWS_MAX ? cfg->window[w].hint :
+						       NULL,
+				 &base);
+		if (err)
+			return shm_close_windows(p, err);
+		p->window[w] = base;
+	}
+	return 0;
+}
+
+static void shm_close(struct sul_port *p)
+{
+	shm_close_windows(p, 0);
+}
+
+static int shm_discard(struct sul_port *p, unsigned int w, uint64_t off,
+		       size_t len)
+{
+	if (madvise((char *)p->window[w] + off, len, MADV_REMOVE))
+		return -errno;
+	return 0;
+}
+
+static int shm_window_file(const struct sul_port *p, int rank, unsigned int w,
+			   int *fd, uint64_t *off)
+{
+	*fd = shm_of(p)->fd;
+	*off = file_offset(p, rank, w);
+	return 0;
+}
+
+static int shm_amo(struct sul_port *p, int rank, unsigned int w, uint64_t off,
+		   enum sul_amo_op op, uint64_t operand, uint64_t comparand,
+		   uint64_t *old)
+{
+	uint64_t was;
+	char *word;
+	int err;
+
+	err = reach(p, rank, w, off, 8, &word);
+	if (err)
+		return err;
+	was = sul_memory_amo((uint64_t *)(void *)word, op, operand, comparand);
+	if (old)
+		*old = was;
+	return 0;
+}
+
+static int set_marks(struct sul_port *p, int rank, const struct sul_mark *marks,
+		     unsigned int nr)
+{
+	for (unsigned int i = 0; i < nr; i++) {
+		char *at;
+		int err = reach(p, rank, marks[i].window, marks[i].off, 8, &at);
+		uint64_t *word = (uint64_t *)(void *)at;
+
+		if (err)
+			return err;
+		if (!i && (__atomic_load_n(word, __ATOMIC_ACQUIRE) &
+			   marks[i].bits) == marks[i].bits)
+			break; /* set already, and so are the rest */
+		__atomic_fetch_or(word, marks[i].bits, __ATOMIC_SEQ_CST);
+	}
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return 0;
+}
+
+/* A page that nobody has looked at from here is read through the file. */
+static int read_cold(struct sul_port *p, int rank, unsigned int w, uint64_t off,
+		     void *dst, size_t len)
+{
+	size_t done = 0;
+
+	while (done < len) {
+		ssize_t n =
+			pread(shm_of(p)->fd, (char *)dst + done, len - done,
+			      (off_t)(file_offset(p, rank, w) + off + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n ? -errno : -EIO;
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+static int get_within_page(struct sul_port *p, int rank, unsigned int w,
+			   uint64_t off, void *dst, size_t len)
+{
+	struct mapping *m;
+	char *src;
+	int err;
+
+	if (rank != p->rank && len >= PAGE_BYTES / 4) {
+		err = mapping_of(p, rank, w, &m);
+		if (err)
+			return err;
+		if (!bit(m->hot, off >> PAGE_SHIFT) &&
+		    !bit(m->warm, off >> PAGE_SHIFT)) {
+			set_bit(m->warm, off >> PAGE_SHIFT);
+			return read_cold(p, rank, w, off, dst, len);
+		}
+	}
+	err = reach(p, rank, w, off, len, &src);
+	if (err)
+		return err;
+	sul_memory_copy_out(dst, src, len);
+	return 0;
+}
+
+static int shm_get(struct sul_port *p, int rank, unsigned int w, uint64_t off,
+		   void *dst, size_t len, const struct sul_mark *marks,
+		   unsigned int nr_marks)
+{
+	int err = 0;
+
+	if (nr_marks)
+		err = set_marks(p, rank, marks, nr_marks);
+	while (len && !err) {
+		size_t n = PAGE_BYTES - (off & (PAGE_BYTES - 1));
+
+		if (n > len)
+			n = len;
+		err = get_within_page(p, rank, w, off, dst, n);
+		off += n;
+		len -= n;
+		dst = (char *)dst + n;
+	}
+	return err;
+}
+
+static int shm_put(struct sul_port *p, int rank, unsigned int w, uint64_t off,
+		   const void *src, size_t len)
+{
+	char *dst;
+	int err = reach(p, rank, w, off, len, &dst);
+
+	if (err)
+		return err;
+	if (len == 8 && !(off & 7)) {
+		struct sul_run run = { 0, 8 };
+
+		sul_memory_runs(dst, src, &run, 1);
+	} else {
+		memcpy(dst, src, len);
+	}
+	return 0;
+}
+
+static uint64_t runs_end(const struct sul_run *runs, size_t nr)
+{
+	return runs[nr - 1].off + (uint64_t)runs[nr - 1].len;
+}
+
+static int shm_putv(struct sul_port *p, int rank, unsigned int w, uint64_t off,
+		    const void *src, const struct sul_run *runs, size_t nr_runs,
+		    const struct sul_mirror *mirror)
+{
+	char *dst, *flag;
+	int err;
+
+	if (!nr_runs)
+		return 0;
+	err = reach(p, rank, w, off, runs_end(runs, nr_runs), &dst);
+	if (err)
+		return err;
+	sul_memory_runs(dst, src, runs, nr_runs);
+	if (!mirror)
+		return 0;
+	err = reach(p, rank, mirror->flag_window, mirror->flag_off, 1, &flag);
+	if (err)
+		return err;
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (!__atomic_load_n(flag, __ATOMIC_ACQUIRE))
+		return 0;
+	err = reach(p, rank, mirror->window, off, runs_end(runs, nr_runs),
+		    &dst);
+	if (err)
+		return err;
+	sul_memory_runs(dst, src, runs, nr_runs);
+	return 0;
+}
+
+static int shm_notify(struct sul_port *p, int rank, unsigned int w,
+		      uint64_t off, uint32_t value)
+{
+	char *word;
+	int err = reach(p, rank, w, off, sizeof(struct sul_word), &word);
+
+	if (err)
+		return err;
+	sul_sleep_notify((struct sul_word *)(void *)word, value);
+	return 0;
+}
+
+static int shm_flush(struct sul_port *p)
+{
+	(void)p; /* every operation was complete when its call returned */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return 0;
+}
+
+static int shm_wait(struct sul_port *p, const struct sul_watch *watch,
+		    unsigned int nr, int timeout_ms)
+{
+	return sul_sleep_wait(watch, nr, sul_job_abort_word(p->job), p->spin_us,
+			      shm_of(p)->crowded, timeout_ms);
+}
+
+static int shm_put_private(struct sul_port *p, int rank, uint64_t addr,
+			   const void *src, size_t len)
+{
+	uint32_t pid = atomic_load(&sul_job_rank(p->job, rank)->pid);
+
+	return sul_sleep_write_process((int)pid, addr, src, len);
+}
+
+const struct sul_carrier_ops sul_shm_ops = {
+	.name = "shm",
+	.open = shm_open_port,
+	.close = shm_close,
+	.discard = shm_discard,
+	.window_file = shm_window_file,
+	.get = shm_get,
+	.put = shm_put,
+	.putv = shm_putv,
+	.amo = shm_amo,
+	.notify = shm_notify,
+	.flush = shm_flush,
+	.wait = shm_wait,
+	.put_private = shm_put_private,
+};
