@@ -221,6 +221,7 @@ int main(int argc, char **argv)
 			 .opts = opts,
 			 .nopts = sizeof(opts) / sizeof(opts[0]) };
 	long bad = 0;
+	int status;
 
 	app_init(&a, argc, argv);
 	s.half = (s.cols + 3) / 2;
@@ -231,7 +232,10 @@ int main(int argc, char **argv)
 		   s.rows, s.cols, s.iterations, s.sums->before, s.sums->after);
 	if (jia_pid == 0)
 		bad = differences(&s);
-	return app_verdict(&a, !bad,
-			   "%ld of %ld cells differ from a serial run", bad,
-			   (s.rows + 2) * (s.cols + 2));
+	status = app_verdict(&a, !bad,
+			     "%ld of %ld cells differ from a serial run", bad,
+			     (s.rows + 2) * (s.cols + 2));
+	free(s.cell[0]);
+	free(s.cell[1]);
+	return status;
 }
