@@ -358,6 +358,7 @@ static int marks(struct sul_port *p)
 static int operations(struct sul_port *p, void *ctx)
 {
 	struct sul_stats before, after;
+	char back[7];
 	int err;
 
 	(void)ctx;
@@ -374,7 +375,7 @@ static int operations(struct sul_port *p, void *ctx)
 	NEED(!sul_put(p, 1, 0, 0, "12345", 5));
 	NEED(!sul_put(p, 0, 0, 0, "12345",
 		      5)); /* a rank's own does not count */
-	NEED(!sul_get(p, 1, 0, 0, (char[7]){ 0 }, 7, NULL, 0));
+	NEED(!sul_get(p, 1, 0, 0, back, 7, NULL, 0));
 	NEED(!sul_flush(p));
 	sul_stats_read(p, &after);
 	NEED(after.operations == before.operations + 2);

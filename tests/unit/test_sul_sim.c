@@ -97,6 +97,8 @@ static void a_link_keeps_the_order(void)
 {
 	unsigned int between = 0;
 
+	if (!bench_has(BENCH_SIM))
+		return;
 	bench_seeds((struct bench){ .ranks = 2 }, 50, writer_and_reader,
 		    &between);
 	CU_ASSERT(between > 50 * 2); /* and takes its time */
@@ -128,6 +130,8 @@ static void links_do_not_wait_for_each_other(void)
 {
 	unsigned int early = 0;
 
+	if (!bench_has(BENCH_SIM))
+		return;
 	bench_seeds((struct bench){ .ranks = 3 }, 50, two_targets, &early);
 	CU_ASSERT(early > 0 && early < 50);
 }
@@ -161,6 +165,8 @@ static void gets_are_torn_unless_told_otherwise(void)
 	struct bench b = { .ranks = 2 };
 	unsigned int torn = 0;
 
+	if (!bench_has(BENCH_SIM))
+		return;
 	bench_seeds(b, 20, filler_and_getter, &torn);
 	CU_ASSERT(torn > 20);
 	torn = 0;
@@ -190,6 +196,8 @@ static void changing_a_source_before_the_flush_shows(void)
 {
 	unsigned int late = 0;
 
+	if (!bench_has(BENCH_SIM))
+		return;
 	bench_seeds((struct bench){ .ranks = 2 }, 20, hasty_writer, &late);
 	CU_ASSERT(late > 0);
 }
