@@ -198,7 +198,7 @@ static void a_hostile_value_is_shown_escaped_and_cut(void)
 	ASSERT_REFUSED(s, set(&s, "migrate", "\x1b[2J\n\xff'"), -EINVAL,
 		       "--set migrate='\\x1b[2J\\n\\xff'': must be yes or no "
 		       "(or on, off, 1, 0)");
-	NEED(value);
+	REQUIRE(value);
 	memset(value, '9', len);
 	value[len] = 0;
 	ASSERT_REFUSED(s, set(&s, "keep", value), -ERANGE,

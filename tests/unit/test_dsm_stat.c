@@ -131,7 +131,7 @@ static char *table(const struct bench *b, int ranks)
 	size_t len = 0;
 	FILE *f = open_memstream(&text, &len);
 
-	NEED(f);
+	REQUIRE(f);
 	dsm_stat_print(f, b->counters, ranks);
 	CU_ASSERT_EQUAL(fclose(f), 0);
 	return text;
@@ -149,11 +149,11 @@ static size_t line_of(const char *text, const char *name, const char *unit,
 
 	while (strncmp(text, name, n) != 0 || text[n] != ' ') {
 		text = strchr(text, '\n');
-		NEED(text);
+		REQUIRE(text);
 		text++;
 	}
 	end = strstr(text, unit);
-	NEED(end);
+	REQUIRE(end);
 	n = 0;
 	for (const char *p = text; *p != '\n' && n < 255; p++)
 		if (*p != ' ' || p[1] != ' ')
