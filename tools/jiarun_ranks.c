@@ -201,6 +201,7 @@ int jiarun_ranks_start(struct jiarun_ranks *rs, const struct jiarun_options *o,
 	s.pipes = o->label ? calloc((size_t)rs->nr, sizeof(*s.pipes)) : NULL;
 	if (!rs->rank || (o->label && !s.pipes)) {
 		error_set(e, 0, "memory");
+		free(s.pipes);
 		return -1;
 	}
 	limit_raise(in);
