@@ -92,7 +92,7 @@ static void threads_lose_no_count(void)
 	CU_ASSERT_EQUAL_FATAL(pthread_create(&other, NULL, count, &s), 0);
 	count(&s);
 	CU_ASSERT_EQUAL(pthread_join(other, NULL), 0);
-	CU_ASSERT_EQUAL(s.getp, 2 * TIMES);
+	CU_ASSERT_EQUAL(s.getp, 2ull * TIMES);
 }
 
 static void a_sum_has_total_least_and_most(void)
@@ -120,7 +120,7 @@ static char *table(const struct bench *b, int ranks)
 	size_t len = 0;
 	FILE *f = open_memstream(&text, &len);
 
-	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	NEED(f);
 	dsm_stat_print(f, b->counters, ranks);
 	CU_ASSERT_EQUAL(fclose(f), 0);
 	return text;
@@ -138,11 +138,11 @@ static size_t line_of(const char *text, const char *name, const char *unit,
 
 	while (strncmp(text, name, n) != 0 || text[n] != ' ') {
 		text = strchr(text, '\n');
-		CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+		NEED(text);
 		text++;
 	}
 	end = strstr(text, unit);
-	CU_ASSERT_PTR_NOT_NULL_FATAL(end);
+	NEED(end);
 	n = 0;
 	for (const char *p = text; *p != '\n' && n < 255; p++)
 		if (*p != ' ' || p[1] != ' ')
