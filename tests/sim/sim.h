@@ -128,7 +128,7 @@ bool sim_record_may(struct sim_record *r, struct sim_item *it, int thread,
 		    bool store);
 /* A thread came to, and left, rendezvous number @nr. */
 void sim_record_arrive(struct sim_record *r);
-void sim_record_depart(struct sim_thread *t, uint32_t nr);
+void sim_record_depart(struct sim_thread *t, uint32_t nr, bool epoch_ends);
 /* Allocation @a is gone, and what was in it; making number @made follows. */
 void sim_record_free(struct sim_record *r, uint32_t a, uint32_t made);
 

@@ -161,7 +161,7 @@ static void meet(struct sim_thread *t, enum dsm_meeting kind)
 	doing(t, kind == DSM_MEET_WAIT ? "wait" : "barrier", t->meetings);
 	sim_record_arrive(&t->run->record);
 	dsm_barrier(t->dsm, kind);
-	sim_record_depart(t, ++t->meetings);
+	sim_record_depart(t, ++t->meetings, kind == DSM_MEET_BARRIER);
 	t->run->ops++;
 }
 
@@ -208,6 +208,7 @@ static void allocated(struct sim_thread *t, uint32_t made)
 			     t->node->made.value);
 }
 
+/* Not right after a barrier: others may still be refreshing their copies. */
 static void reallocate(struct sim_thread *t, uint32_t epoch)
 {
 	struct sim_run *run = t->run;
@@ -217,6 +218,7 @@ static void reallocate(struct sim_thread *t, uint32_t epoch)
 	if (!sim_chance(&rng, run->plan.realloc_ppm))
 		return;
 	a = sim_below(&rng, (uint32_t)run->plan.allocs);
+	meet(t, DSM_MEET_WAIT);
 	if (!t->slot && dsm_free(t->node->dsm, run->record.alloc[a].page))
 		sim_violation(run, "node %d cannot free page %u",
 			      t->node->rank, run->record.alloc[a].page);
@@ -246,8 +248,13 @@ void sim_program(void *arg)
 			else
 				section(t);
 		}
+		/* At the end of an epoch, or in the midst of one. */
+		if (e % 2)
+			reallocate(t, e);
 		meet(t, DSM_MEET_BARRIER);
-		reallocate(t, e);
+		if (!(e % 2))
+			reallocate(t, e);
 	}
+	meet(t, DSM_MEET_BARRIER);
 	doing(t, "has ended", 0);
 }

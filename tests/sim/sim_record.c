@@ -141,7 +141,12 @@ void sim_record_arrive(struct sim_record *r)
 	r->arrived++;
 }
 
-void sim_record_depart(struct sim_thread *t, uint32_t nr)
+static void nobody_used(struct sim_item *it)
+{
+	it->writer = it->reader = SIM_NOBODY;
+}
+
+void sim_record_depart(struct sim_thread *t, uint32_t nr, bool epoch_ends)
 {
 	struct sim_record *r = &t->run->record;
 
@@ -154,8 +159,8 @@ void sim_record_depart(struct sim_thread *t, uint32_t nr)
 			      sim_threads(&t->run->plan));
 	r->meetings = nr;
 	r->arrived = 0;
-	for (uint32_t i = 0; i < r->nr_items; i++)
-		r->item[i].writer = r->item[i].reader = SIM_NOBODY;
+	for (uint32_t i = 0; i < r->nr_items && epoch_ends; i++)
+		nobody_used(&r->item[i]);
 }
 
 void sim_record_free(struct sim_record *r, uint32_t a, uint32_t made)
@@ -163,7 +168,10 @@ void sim_record_free(struct sim_record *r, uint32_t a, uint32_t made)
 	if (r->alloc[a].freed == made)
 		return; /* somebody has left the rendezvous before us */
 	r->alloc[a].freed = made;
-	for (uint32_t i = 0; i < r->nr_items; i++)
-		if (r->item[i].alloc == a)
-			r->item[i].truth = 0;
+	for (uint32_t i = 0; i < r->nr_items; i++) {
+		if (r->item[i].alloc != a)
+			continue;
+		r->item[i].truth = 0;
+		nobody_used(&r->item[i]);
+	}
 }
