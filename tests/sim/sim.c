@@ -111,6 +111,7 @@ static void run_once(struct sim_run *run, uint64_t seed)
 	cfg.ranks = (int)run->plan.ranks;
 	cfg.piece_ppm = (uint32_t)run->plan.piece_ppm;
 	cfg.yield_ppm = (uint32_t)run->plan.yield_ppm;
+	cfg.slow_ppm = (uint32_t)run->plan.slow_ppm;
 	sim_record_make(&run->record, &run->plan, &run->rng);
 	if (sul_sim_new(&run->world, &cfg))
 		sim_violation(run, "not enough memory");

@@ -72,6 +72,7 @@ static void draw_chance(struct sim_plan *p, struct sim_rng *r)
 {
 	p->piece_ppm = PICK(r, 0, 50000, 300000, 700000);
 	p->yield_ppm = PICK(r, 0, 20000, 100000, 400000);
+	p->slow_ppm = PICK(r, 0, 0, 100000, 300000);
 	p->outside_ppm = PICK(r, 200000, 500000, 500000, 800000);
 	p->forget_ppm = PICK(r, 0, 200000, 1000000);
 	p->realloc_ppm = PICK(r, 0, 0, 0, 200000);
