@@ -13,6 +13,7 @@
 #include <pthread.h>
 
 #include "sul.h"
+#include "sul_sleep.h"
 
 /* The channels keep their rings in one more window, behind the user's. */
 #define SUL_WINDOW_CHANNELS SUL_WINDOWS_MAX
@@ -36,20 +37,22 @@ struct sul_carrier_ops {
 	int (*put)(struct sul_port *p, int rank, unsigned int w, uint64_t off,
 		   const void *src, size_t len);
 	int (*putv)(struct sul_port *p, int rank, unsigned int w, uint64_t off,
-		    const void *src, const struct sul_run *runs,
-		    size_t nr_runs, const struct sul_mirror *mirror);
+		    const void *src, const struct sul_run *runs, size_t nr_runs,
+		    const struct sul_mirror *mirror);
 	int (*amo)(struct sul_port *p, int rank, unsigned int w, uint64_t off,
 		   enum sul_amo_op op, uint64_t operand, uint64_t comparand,
 		   uint64_t *old);
 	int (*notify)(struct sul_port *p, int rank, unsigned int w,
 		      uint64_t off, uint32_t value);
 	int (*flush)(struct sul_port *p);
-	int (*wait)(struct sul_port *p, struct sul_word *word, uint32_t old,
-		    int timeout_ms);
+	/* Until one of @nr (1 or 2) own words has changed. */
+	int (*wait)(struct sul_port *p, const struct sul_watch *watch,
+		    unsigned int nr, int timeout_ms);
 	/*
 	 * Store @len bytes at address @addr of @rank's process, in one copy:
-	 * the normal channel's data.  -EPERM where the system forbids it; the
-	 * channel then goes through a window.  Complete when it returns.
+	 * the normal channel's data.  Complete when it returns.  After any
+	 * error (-EPERM: the system forbids it) the channel goes through its
+	 * window instead, so a part may have been stored.
 	 */
 	int (*put_private)(struct sul_port *p, int rank, uint64_t addr,
 			   const void *src, size_t len);
@@ -78,6 +81,14 @@ struct sul_port {
 size_t sul_channels_bytes(int ranks); /* of the channels' window */
 int sul_channels_open(struct sul_port *p);
 void sul_channels_close(struct sul_port *p);
+/* Does anybody here expect messages?  If so, waits go through
+ * sul_channels_wait(), which makes progress for the port. */
+bool sul_channels_used(const struct sul_port *p);
+int sul_channels_wait(struct sul_port *p, struct sul_word *word, uint32_t old,
+		      int timeout_ms);
+
+/* sul_port.c: count an operation on @rank */
+void sul_port_count(struct sul_port *p, int rank, size_t out, size_t in);
 
 /* sul_memory.c: what executing an operation on mapped memory means; shared by
  * the carriers that do it with a CPU of their own. */

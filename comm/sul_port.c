@@ -122,9 +122,10 @@ void sul_stats_read(const struct sul_port *p, struct sul_stats *out)
 		__atomic_load_n(&p->stats.operations, __ATOMIC_RELAXED);
 	out->bytes_out = __atomic_load_n(&p->stats.bytes_out, __ATOMIC_RELAXED);
 	out->bytes_in = __atomic_load_n(&p->stats.bytes_in, __ATOMIC_RELAXED);
+	out->dropped = __atomic_load_n(&p->stats.dropped, __ATOMIC_RELAXED);
 }
 
-static void count(struct sul_port *p, int rank, size_t out, size_t in)
+void sul_port_count(struct sul_port *p, int rank, size_t out, size_t in)
 {
 	if (rank == p->rank)
 		return;
@@ -135,9 +136,10 @@ static void count(struct sul_port *p, int rank, size_t out, size_t in)
 		__atomic_fetch_add(&p->stats.bytes_in, in, __ATOMIC_RELAXED);
 }
 
+/* The channels' window is theirs alone. */
 static bool window_exists(const struct sul_port *p, unsigned int w)
 {
-	return w < SUL_WINDOWS_ALL && p->window_bytes[w];
+	return w < p->windows;
 }
 
 static bool range_exists(const struct sul_port *p, int rank, unsigned int w,
@@ -191,7 +193,7 @@ int sul_get(struct sul_port *p, int rank, unsigned int w, uint64_t off,
 	for (unsigned int i = 0; i < nr_marks; i++)
 		if (!word_exists(p, rank, marks[i].window, marks[i].off))
 			return -EINVAL;
-	count(p, rank, 0, len);
+	sul_port_count(p, rank, 0, len);
 	return p->ops->get(p, rank, w, off, dst, len, marks, nr_marks);
 }
 
@@ -200,7 +202,7 @@ int sul_put(struct sul_port *p, int rank, unsigned int w, uint64_t off,
 {
 	if (!range_exists(p, rank, w, off, len))
 		return -EINVAL;
-	count(p, rank, len, 0);
+	sul_port_count(p, rank, len, 0);
 	return p->ops->put(p, rank, w, off, src, len);
 }
 
@@ -222,7 +224,7 @@ int sul_putv(struct sul_port *p, int rank, unsigned int w, uint64_t off,
 	}
 	for (size_t i = 0; i < nr_runs; i++)
 		bytes += runs[i].len;
-	count(p, rank, bytes, 0);
+	sul_port_count(p, rank, bytes, 0);
 	return p->ops->putv(p, rank, w, off, src, runs, nr_runs, mirror);
 }
 
@@ -232,7 +234,7 @@ int sul_amo(struct sul_port *p, int rank, unsigned int w, uint64_t off,
 {
 	if (!word_exists(p, rank, w, off) || (unsigned int)op >= SUL_AMO_NR)
 		return -EINVAL;
-	count(p, rank, 8, old ? 8 : 0);
+	sul_port_count(p, rank, 8, old ? 8 : 0);
 	return p->ops->amo(p, rank, w, off, op, operand, comparand, old);
 }
 
@@ -241,7 +243,7 @@ int sul_notify(struct sul_port *p, int rank, unsigned int w, uint64_t off,
 {
 	if (!word_exists(p, rank, w, off))
 		return -EINVAL;
-	count(p, rank, 4, 0);
+	sul_port_count(p, rank, 4, 0);
 	return p->ops->notify(p, rank, w, off, value);
 }
 
@@ -253,7 +255,11 @@ int sul_flush(struct sul_port *p)
 int sul_wait(struct sul_port *p, struct sul_word *word, uint32_t old,
 	     int timeout_ms)
 {
-	return p->ops->wait(p, word, old, timeout_ms);
+	struct sul_watch w = { word, old };
+
+	if (sul_channels_used(p))
+		return sul_channels_wait(p, word, old, timeout_ms);
+	return p->ops->wait(p, &w, 1, timeout_ms);
 }
 
 uint32_t sul_word_read(const struct sul_word *word)

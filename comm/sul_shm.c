@@ -130,7 +130,7 @@ static void unmap(const struct sul_port *p, unsigned int w, char *base,
 static int map_peer(struct sul_port *p, int rank, unsigned int w,
 		    struct mapping *m)
 {
-	uint64_t *hints, *no_hints = NULL;
+	uint64_t *hints = NULL, *no_hints = NULL;
 	char *base = NULL, *unmapped = NULL;
 	int err;
 
@@ -250,6 +250,8 @@ static int shm_open_port(struct sul_port *p, const struct sul_config *cfg)
 	uint64_t at = 0;
 	int err;
 
+	if (!cfg->job || cfg->ranks > sul_job_ranks(cfg->job))
+		return -EINVAL;
 	s = calloc(1, sizeof(*s) + (size_t)cfg->ranks * SUL_WINDOWS_ALL *
 					   sizeof(struct mapping));
 	if (!s)
@@ -348,8 +350,9 @@ static int read_cold(struct sul_port *p, int rank, unsigned int w, uint64_t off,
 	size_t done = 0;
 
 	while (done < len) {
-		ssize_t n = pread(shm_of(p)->fd, (char *)dst + done, len - done,
-				  (off_t)(file_offset(p, rank, w) + off + done));
+		ssize_t n =
+			pread(shm_of(p)->fd, (char *)dst + done, len - done,
+			      (off_t)(file_offset(p, rank, w) + off + done));
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -476,11 +479,11 @@ static int shm_flush(struct sul_port *p)
 	return 0;
 }
 
-static int shm_wait(struct sul_port *p, struct sul_word *word, uint32_t old,
-		    int timeout_ms)
+static int shm_wait(struct sul_port *p, const struct sul_watch *watch,
+		    unsigned int nr, int timeout_ms)
 {
-	return sul_sleep_wait(word, old, sul_job_abort_word(p->job),
-			      p->spin_us, shm_of(p)->crowded, timeout_ms);
+	return sul_sleep_wait(watch, nr, sul_job_abort_word(p->job), p->spin_us,
+			      shm_of(p)->crowded, timeout_ms);
 }
 
 static int shm_put_private(struct sul_port *p, int rank, uint64_t addr,

@@ -63,8 +63,8 @@ enum task_state {
 struct task {
 	struct sul_coro *coro;
 	enum task_state state;
-	const struct sul_word *word; /* TASK_WORD */
-	uint32_t old;
+	struct sul_watch watch[SUL_WATCH_MAX]; /* TASK_WORD */
+	unsigned int nr_watch;
 	int rank; /* TASK_FLUSH */
 };
 
@@ -214,17 +214,43 @@ void sul_sim_point(struct sul_sim *s)
 		sul_sim_yield(s);
 }
 
-int sul_sim_wait(struct sul_sim *s, const struct sul_word *word, uint32_t old)
+static bool changed(const struct sul_watch *watch, unsigned int nr)
 {
-	while (word->value == old) {
+	for (unsigned int i = 0; i < nr; i++)
+		if (watch[i].word->value != watch[i].old)
+			return true;
+	return false;
+}
+
+static int wait_any(struct sul_sim *s, const struct sul_watch *watch,
+		    unsigned int nr)
+{
+	while (!changed(watch, nr)) {
 		struct task *t = &s->tasks[s->current];
 
 		t->state = TASK_WORD;
-		t->word = word;
-		t->old = old;
+		memcpy(t->watch, watch, nr * sizeof(*watch));
+		t->nr_watch = nr;
 		pause_current(s);
 	}
 	return 0;
+}
+
+int sul_sim_wait(struct sul_sim *s, const struct sul_word *word, uint32_t old)
+{
+	struct sul_watch w = { (struct sul_word *)(uintptr_t)word, old };
+
+	return wait_any(s, &w, 1);
+}
+
+/* Only by a notify of a word it watches: a store alone wakes nobody. */
+static bool woken_by(const struct task *t, const struct sul_word *word,
+		     uint32_t value)
+{
+	for (unsigned int i = 0; i < t->nr_watch; i++)
+		if (t->watch[i].word == word && t->watch[i].old != value)
+			return true;
+	return false;
 }
 
 void sul_sim_notify(struct sul_sim *s, struct sul_word *word, uint32_t value)
@@ -233,7 +259,7 @@ void sul_sim_notify(struct sul_sim *s, struct sul_word *word, uint32_t value)
 	for (uint32_t i = 0; i < s->nr_tasks; i++) {
 		struct task *t = &s->tasks[i];
 
-		if (t->state == TASK_WORD && t->word == word && t->old != value)
+		if (t->state == TASK_WORD && woken_by(t, word, value))
 			make_ready(s, i);
 	}
 }
@@ -324,9 +350,9 @@ static size_t piece(struct sul_sim *s, size_t left)
 static bool set_marks(struct op *o, struct sul_port *target)
 {
 	for (unsigned int i = 0; i < o->nr_marks; i++) {
-		uint64_t *word = (void *)((char *)target->window
-						  [o->marks[i].window] +
-					  o->marks[i].off);
+		uint64_t *word =
+			(void *)((char *)target->window[o->marks[i].window] +
+				 o->marks[i].off);
 
 		if (!i && (*word & o->marks[i].bits) == o->marks[i].bits)
 			break;
@@ -374,8 +400,7 @@ static bool do_putv(struct sul_sim *s, struct op *o, struct sul_port *target)
 		return false;
 	if (o->mirroring || !o->has_mirror)
 		return true;
-	if (!((char *)target->window[o->mirror.flag_window])
-		    [o->mirror.flag_off])
+	if (!((char *)target->window[o->mirror.flag_window])[o->mirror.flag_off])
 		return true;
 	o->mirroring = true;
 	o->done = 0;
@@ -583,11 +608,11 @@ static int sim_flush(struct sul_port *p)
 	return 0;
 }
 
-static int sim_wait(struct sul_port *p, struct sul_word *word, uint32_t old,
-		    int timeout_ms)
+static int sim_wait(struct sul_port *p, const struct sul_watch *watch,
+		    unsigned int nr, int timeout_ms)
 {
 	(void)timeout_ms; /* nobody is late here: a missing notify is a deadlock */
-	return sul_sim_wait(p->carrier, word, old);
+	return wait_any(p->carrier, watch, nr);
 }
 
 static int sim_put_private(struct sul_port *p, int rank, uint64_t addr,

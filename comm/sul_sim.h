@@ -19,6 +19,8 @@
 
 #include "sul_abi.h"
 
+#pragma GCC visibility push(default) /* what libsul.so exports */
+
 struct sul_sim;
 
 /**
@@ -53,5 +55,7 @@ void sul_sim_notify(struct sul_sim *s, struct sul_word *word, uint32_t value);
 
 uint64_t sul_sim_random(struct sul_sim *s);
 uint64_t sul_sim_steps(const struct sul_sim *s); /* the clock */
+
+#pragma GCC visibility pop
 
 #endif /* SUL_SIM_H */

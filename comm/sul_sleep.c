@@ -17,6 +17,7 @@
 
 enum {
 	SLEEP_MAX_MS = 100,
+	SLEEP_BLIND_MS = 1, /* when the system cannot watch two words */
 	SPINS_PER_LOOK = 32 /* at the clock: it costs as much as the spins */
 };
 
@@ -60,34 +61,59 @@ void sul_sleep_notify(struct sul_word *word, uint32_t value)
 			NULL, 0);
 }
 
-/* Sleep while @word is @old and @abort is 0, at most @ns. */
-static void doze(struct sul_word *word, uint32_t old, struct sul_word *abort,
-		 uint64_t ns)
+static bool changed(const struct sul_watch *watch, unsigned int nr)
 {
-	struct waiter w[2] = {
-		{ old, (uintptr_t)&word->value, WAITER_U32, 0 },
+	for (unsigned int i = 0; i < nr; i++)
+		if (value_of(watch[i].word) != watch[i].old)
+			return true;
+	return false;
+}
+
+/* Before Linux 5.16 one word at a time: the abort waits 100 ms, and with a
+ * second word the sleeps are short. */
+static void doze_blind(const struct sul_watch *watch, unsigned int nr,
+		       uint64_t ns)
+{
+	uint64_t most = SLEEP_BLIND_MS * UINT64_C(1000000);
+	struct timespec span;
+
+	if (nr > 1 && ns > most)
+		ns = most;
+	span.tv_sec = (time_t)(ns / 1000000000u);
+	span.tv_nsec = (long)(ns % 1000000000u);
+	syscall(SYS_futex, &watch->word->value, FUTEX_WAIT, watch->old, &span,
+		NULL, 0);
+}
+
+/* Sleep while no word has changed and @abort is 0, at most @ns. */
+static void doze(const struct sul_watch *watch, unsigned int nr,
+		 struct sul_word *abort, uint64_t ns)
+{
+	struct waiter w[SUL_WATCH_MAX + 1] = {
 		{ 0, (uintptr_t)&abort->value, WAITER_U32, 0 },
 	};
 	uint64_t until = now_ns() + ns;
 	struct timespec deadline = { (time_t)(until / 1000000000u),
 				     (long)(until % 1000000000u) };
-	struct timespec span = { (time_t)(ns / 1000000000u),
-				 (long)(ns % 1000000000u) };
 
-	if (syscall(SYS_futex_waitv, w, 2, 0, &deadline, CLOCK_MONOTONIC) < 0 &&
-	    errno == ENOSYS) /* before Linux 5.16: the abort waits 100 ms */
-		syscall(SYS_futex, &word->value, FUTEX_WAIT, old, &span, NULL,
-			0);
+	for (unsigned int i = 0; i < nr; i++)
+		w[i + 1] = (struct waiter){ watch[i].old,
+					    (uintptr_t)&watch[i].word->value,
+					    WAITER_U32, 0 };
+	if (syscall(SYS_futex_waitv, w, nr + 1, 0, &deadline, CLOCK_MONOTONIC) <
+		    0 &&
+	    errno == ENOSYS)
+		doze_blind(watch, nr, ns);
 }
 
-static bool spin(const struct sul_word *word, uint32_t old,
+static bool spin(const struct sul_watch *watch, unsigned int nr,
 		 const struct sul_word *abort, unsigned int spin_us, bool yield)
 {
 	uint64_t end = 0;
 
 	for (;;) {
 		for (int i = 0; i < SPINS_PER_LOOK; i++) {
-			if (value_of(word) != old)
+			if (changed(watch, nr))
 				return true;
 			relax();
 		}
@@ -102,18 +128,37 @@ static bool spin(const struct sul_word *word, uint32_t old,
 	}
 }
 
-int sul_sleep_wait(struct sul_word *word, uint32_t old, struct sul_word *abort,
-		   unsigned int spin_us, bool yield, int timeout_ms)
+uint64_t sul_sleep_end(int timeout_ms)
+{
+	if (timeout_ms < 0)
+		return UINT64_MAX;
+	return now_ns() + (uint64_t)timeout_ms * 1000000u;
+}
+
+int sul_sleep_left_ms(uint64_t end)
+{
+	uint64_t now;
+
+	if (end == UINT64_MAX)
+		return -1;
+	now = now_ns();
+	return now < end ? (int)((end - now + 999999u) / 1000000u) : 0;
+}
+
+int sul_sleep_wait(const struct sul_watch *watch, unsigned int nr,
+		   struct sul_word *abort, unsigned int spin_us, bool yield,
+		   int timeout_ms)
 {
 	uint64_t end;
 	int err = 0;
 
-	if (spin(word, old, abort, spin_us, yield))
+	if (spin(watch, nr, abort, spin_us, yield))
 		return 0;
-	end = timeout_ms < 0 ? UINT64_MAX :
-			       now_ns() + (uint64_t)timeout_ms * 1000000u;
-	__atomic_fetch_add(&word->sleepers, 1, __ATOMIC_SEQ_CST);
-	while (value_of(word) == old) {
+	end = sul_sleep_end(timeout_ms);
+	for (unsigned int i = 0; i < nr; i++)
+		__atomic_fetch_add(&watch[i].word->sleepers, 1,
+				   __ATOMIC_SEQ_CST);
+	while (!changed(watch, nr)) {
 		uint64_t now = now_ns();
 		uint64_t most = SLEEP_MAX_MS * UINT64_C(1000000);
 
@@ -125,9 +170,11 @@ int sul_sleep_wait(struct sul_word *word, uint32_t old, struct sul_word *abort,
 			err = -ETIMEDOUT;
 			break;
 		}
-		doze(word, old, abort, end - now < most ? end - now : most);
+		doze(watch, nr, abort, end - now < most ? end - now : most);
 	}
-	__atomic_fetch_sub(&word->sleepers, 1, __ATOMIC_SEQ_CST);
+	for (unsigned int i = 0; i < nr; i++)
+		__atomic_fetch_sub(&watch[i].word->sleepers, 1,
+				   __ATOMIC_SEQ_CST);
 	return err;
 }
 
@@ -136,9 +183,9 @@ int sul_sleep_write_process(int pid, uint64_t addr, const void *src, size_t len)
 	size_t done = 0;
 
 	while (done < len) {
-		struct iovec from = { (void *)(uintptr_t)((uintptr_t)src +
-							   done),
-				      len - done };
+		struct iovec from = {
+			(void *)(uintptr_t)((uintptr_t)src + done), len - done
+		};
 		struct iovec to = { (void *)(uintptr_t)(addr + done),
 				    len - done };
 		ssize_t n = process_vm_writev(pid, &from, 1, &to, 1, 0);

@@ -17,16 +17,32 @@
 
 #include "sul_abi.h"
 
+enum {
+	SUL_WATCH_MAX = 2 /* words that one wait can watch */
+};
+
+/* A word, and the value it shall no longer have. */
+struct sul_watch {
+	struct sul_word *word;
+	uint32_t old;
+};
+
 /* No system call unless somebody sleeps. */
 void sul_sleep_notify(struct sul_word *word, uint32_t value);
 
 /*
- * Until @word differs from @old (0), @abort is not 0 (-ECANCELED), or
- * @timeout_ms (<0: none) is over (-ETIMEDOUT).  @yield: give the processor away
- * while spinning, because there are more ranks than processors.
+ * Until one of the @nr words (1 .. SUL_WATCH_MAX) differs from its old value
+ * (0), @abort is not 0 (-ECANCELED), or @timeout_ms (<0: none) is over
+ * (-ETIMEDOUT).  @yield: give the processor away while spinning, because there
+ * are more ranks than processors.
  */
-int sul_sleep_wait(struct sul_word *word, uint32_t old, struct sul_word *abort,
-		   unsigned int spin_us, bool yield, int timeout_ms);
+int sul_sleep_wait(const struct sul_watch *watch, unsigned int nr,
+		   struct sul_word *abort, unsigned int spin_us, bool yield,
+		   int timeout_ms);
+
+/* For a wait in several parts: when it ends, and how much of it is left. */
+uint64_t sul_sleep_end(int timeout_ms); /* <0: never */
+int sul_sleep_left_ms(uint64_t end); /* rounded up; <0: for ever */
 
 /* One copy into another process; -EPERM where that is forbidden. */
 int sul_sleep_write_process(int pid, uint64_t addr, const void *src,

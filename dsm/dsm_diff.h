@@ -9,7 +9,8 @@
  * 2 and 3, "torn diff" and "lost write under refresh").  Therefore every byte
  * of @frame and of @news is read exactly once, by a load of at most a vector's
  * width, and what was loaded is both compared and kept; and nothing is stored
- * that did not change.
+ * that did not change.  @twin is read before @frame or @news: a remote writer
+ * stores the other way round, so its old value is never put back into a twin.
  *
  * All lengths are multiples of 8; all pointers are 8-byte aligned.
  * Pure.  Threads: see each function.
@@ -44,7 +45,8 @@ int dsm_diff_any(const void *frame, const void *twin, size_t len);
  * A refresh: where @news differs from @twin, store @news into @frame and
  * @twin.  Pass @twin == @frame for a page that is not watched.  Where a whole
  * aligned 8-byte word changed it is one 8-byte store; otherwise only the
- * changed bytes are stored.  Returns how many bytes changed.
+ * changed bytes are stored.  Returns in how many bytes @news differed from
+ * @twin.
  */
 size_t dsm_diff_merge(void *frame, void *twin, const void *news, size_t len);
 
@@ -59,6 +61,7 @@ struct dsm_diff_impl {
 	size_t (*take)(const void *frame, void *twin, size_t len, uint32_t base,
 		       struct sul_run *runs, size_t nr);
 	int (*any)(const void *frame, const void *twin, size_t len);
+	size_t (*merge)(void *frame, void *twin, const void *news, size_t len);
 };
 const struct dsm_diff_impl *dsm_diff_impl(unsigned int i);
 

@@ -30,7 +30,8 @@ struct dsm_notice {
 /*
  * Merge @a (@na) and @b (@nb), both sorted, into @out, which has room for
  * @na + @nb.  A unit in both with different writers becomes DSM_WRITER_MANY
- * without flags.  Returns the length.  @out overlaps neither.
+ * without flags; with the same writer it keeps the flags that both have.
+ * Associative and commutative.  Returns the length.  @out overlaps neither.
  */
 size_t dsm_notice_merge(struct dsm_notice *out, const struct dsm_notice *a,
 			size_t na, const struct dsm_notice *b, size_t nb);

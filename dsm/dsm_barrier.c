@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * dsm_barrier.c - the rendezvous of all ranks, and what a barrier adds to it.
+ *
+ * Role:      a tree of ranks over notify words.  Up the tree go the lists of
+ *            units written in this epoch, merged at every node; down goes the
+ *            result, from which everybody derives the same: which homes move,
+ *            and which of its copies to refresh or drop.
+ * Invariant: a list that others read is not changed before they have read it:
+ *            the parent reads `up` before the rank is let go, a child reads
+ *            `down` before it comes again.
+ * Threads:   all threads of a rank meet first; the last to come does the rank's
+ *            part, the others sleep.
+ * Locks:     the rank mutex for flush and apply, not while waiting.
+ */
+#include "dsm_node.h"
+
+#include <string.h>
+
+#include "dsm_call.h"
+
+/* What a child stores at its parent; one slot per child. */
+struct arrival {
+	struct sul_word word; /* number of the rendezvous */
+	uint32_t count; /* of its list */
+	uint32_t kind; /* enum dsm_meeting */
+	uint64_t calls, hash; /* collective calls: how many, and which */
+	uint64_t pad[4];
+};
+
+/* What a parent stores at its child. */
+struct departure {
+	struct sul_word word;
+	uint64_t count;
+	uint64_t pad[6];
+};
+
+enum {
+	TREE_MAX = 64 /* the largest `tree` */
+};
+
+void dsm_barrier_layout(struct dsm_layout *at, uint32_t pages)
+{
+	uint64_t list = sizeof(struct dsm_notice) * (uint64_t)pages;
+
+	at->meet = at->sync_bytes;
+	at->sync_bytes += 64;
+	at->barrier = at->sync_bytes;
+	at->sync_bytes +=
+		sizeof(struct departure) + sizeof(struct arrival) * TREE_MAX;
+	at->up = at->sync_bytes;
+	at->sync_bytes += (list + 63) & ~UINT64_C(63);
+	at->down = at->sync_bytes;
+	at->sync_bytes += (list + 63) & ~UINT64_C(63);
+}
+
+static int parent_of(const struct dsm_node *n)
+{
+	return (n->rank - 1) / (int)n->cfg.tree;
+}
+
+static int first_child(const struct dsm_node *n)
+{
+	return n->rank * (int)n->cfg.tree + 1;
+}
+
+static int end_child(const struct dsm_node *n)
+{
+	int64_t end = (int64_t)first_child(n) + (int64_t)n->cfg.tree;
+
+	return end < n->ranks ? (int)end : n->ranks;
+}
+
+static uint64_t arrival_off(const struct dsm_node *n, int child)
+{
+	uint64_t slot = (uint64_t)(child - 1) % n->cfg.tree;
+
+	return n->at.barrier + sizeof(struct departure) +
+	       sizeof(struct arrival) * slot;
+}
+
+/* --- up ------------------------------------------------------------------------------ */
+
+static uint32_t own_list(struct dsm_node *n, struct dsm_notice *list)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t u = dsm_bits_next(&n->written, 0); u != DSM_BITS_END;
+	     u = dsm_bits_next(&n->written, u + 1)) {
+		bool valid = dsm_home_here(n, u) ||
+			     n->state[u] != DSM_PG_INVALID;
+
+		if (dsm_home(n, u) < 0)
+			continue; /* freed since */
+		list[nr++] = (struct dsm_notice){
+			.unit = u,
+			.writer = (uint16_t)n->rank,
+			.flags = valid ? DSM_NOTICE_VALID : 0,
+		};
+	}
+	return nr;
+}
+
+static void check_calls(struct dsm_node *n, int child, const struct arrival *a,
+			enum dsm_meeting kind)
+{
+	if (a->calls == n->calls && a->hash == n->calls_hash &&
+	    a->kind == (uint32_t)kind)
+		return;
+	dsm_call_differ(n, child, a->calls);
+}
+
+/* Add @child's list to n->list[0]; the new length. */
+static uint32_t add_child(struct dsm_node *n, int child, uint32_t nr,
+			  enum dsm_meeting kind)
+{
+	struct arrival *a = (void *)(n->sync + arrival_off(n, child));
+	struct dsm_notice *merged;
+
+	dsm_wait_word(n, &a->word, n->tree_nr - 1, DSM_WAIT_CHILD, child, 0);
+	check_calls(n, child, a, kind);
+	if (!a->count)
+		return nr;
+	dsm_must(n, sul_get(n->port, child, DSM_W_SYNC, n->at.up, n->list[1],
+			    a->count * sizeof(struct dsm_notice), NULL, 0),
+		 "gathering notices");
+	dsm_must(n, sul_flush(n->port), "gathering notices");
+	nr = (uint32_t)dsm_notice_merge(n->list[2], n->list[0], nr, n->list[1],
+					a->count);
+	merged = n->list[2];
+	n->list[2] = n->list[0];
+	n->list[0] = merged;
+	return nr;
+}
+
+static void arrive(struct dsm_node *n, uint32_t nr, enum dsm_meeting kind)
+{
+	struct arrival a = { .count = nr,
+			     .kind = (uint32_t)kind,
+			     .calls = n->calls,
+			     .hash = n->calls_hash };
+	uint64_t off = arrival_off(n, n->rank);
+
+	memcpy(n->sync + n->at.up, n->list[0], nr * sizeof(*n->list[0]));
+	dsm_must(n, sul_put(n->port, parent_of(n), DSM_W_SYNC,
+			    off + offsetof(struct arrival, count), &a.count,
+			    sizeof(a) - offsetof(struct arrival, count)),
+		 "arriving at a barrier");
+	dsm_must(n, sul_notify(n->port, parent_of(n), DSM_W_SYNC, off,
+			       n->tree_nr),
+		 "arriving at a barrier");
+	dsm_must(n, sul_flush(n->port), "arriving at a barrier");
+}
+
+/* --- down ----------------------------------------------------------------------------- */
+
+/* The result from the parent, into `down`; its length. */
+static uint32_t depart(struct dsm_node *n)
+{
+	struct departure *d = (void *)(n->sync + n->at.barrier);
+	uint32_t nr;
+
+	dsm_wait_word(n, &d->word, n->tree_nr - 1, DSM_WAIT_OTHERS, 0, 0);
+	nr = (uint32_t)d->count;
+	if (!nr)
+		return 0;
+	dsm_must(n, sul_get(n->port, parent_of(n), DSM_W_SYNC, n->at.down,
+			    n->sync + n->at.down,
+			    nr * sizeof(struct dsm_notice), NULL, 0),
+		 "leaving a barrier");
+	dsm_must(n, sul_flush(n->port), "leaving a barrier");
+	return nr;
+}
+
+static void let_go(struct dsm_node *n, uint64_t nr)
+{
+	for (int c = first_child(n); c < end_child(n); c++) {
+		dsm_must(n, sul_put(n->port, c, DSM_W_SYNC,
+				    n->at.barrier +
+					    offsetof(struct departure, count),
+				    &nr, sizeof(nr)),
+			 "letting others leave a barrier");
+		dsm_must(n, sul_notify(n->port, c, DSM_W_SYNC, n->at.barrier,
+				       n->tree_nr),
+			 "letting others leave a barrier");
+	}
+	dsm_must(n, sul_flush(n->port), "letting others leave a barrier");
+}
+
+/* Meet all ranks; the length of the merged list in `down`. */
+static uint32_t rendezvous(struct dsm_node *n, uint32_t nr,
+			   enum dsm_meeting kind)
+{
+	n->tree_nr++;
+	for (int c = first_child(n); c < end_child(n); c++)
+		nr = add_child(n, c, nr, kind);
+	if (n->rank) {
+		arrive(n, nr, kind);
+		nr = depart(n);
+	} else {
+		memcpy(n->sync + n->at.down, n->list[0],
+		       nr * sizeof(*n->list[0]));
+	}
+	let_go(n, nr);
+	return nr;
+}
+
+/* --- what a barrier adds ------------------------------------------------------------------ */
+
+static void end_epoch(struct dsm_node *n, uint32_t nr)
+{
+	const struct dsm_notice *list = (void *)(n->sync + n->at.down);
+
+	dsm_log_epoch_end(n);
+	for (uint32_t i = 0; i < nr; i++) {
+		uint32_t u = list[i].unit;
+		int writer = list[i].writer;
+		bool moves = n->cfg.migrate && writer != DSM_WRITER_MANY &&
+			     list[i].flags & DSM_NOTICE_VALID &&
+			     writer != dsm_home(n, u);
+
+		if (moves)
+			dsm_home_move(n, u, writer);
+		if (moves && DSM_BROKEN(move_quiet))
+			continue;
+		if (writer == DSM_WRITER_MANY && !n->rank)
+			dsm_stat_add(n->stats, mwdiffs, 1);
+		if (writer != n->rank && dsm_bits_test(&n->cached, u))
+			dsm_bits_set(&n->pending, u);
+	}
+	dsm_apply(n);
+}
+
+static void rank_barrier(struct dsm_thread *t, enum dsm_meeting kind)
+{
+	struct dsm_node *n = t->node;
+	uint32_t nr = 0;
+
+	if (kind == DSM_MEET_WAIT) {
+		rendezvous(n, 0, kind);
+		dsm_stat_add(n->stats, waits, 1);
+		return;
+	}
+	dsm_enter(n, t);
+	dsm_flush(n);
+	nr = own_list(n, n->list[0]);
+	dsm_leave(n);
+	nr = rendezvous(n, nr, kind);
+	dsm_enter(n, t);
+	end_epoch(n, nr);
+	dsm_stat_add(n->stats, barriers, 1);
+	dsm_stats_update(n);
+	dsm_leave(n);
+}
+
+static struct sul_word *meet_word(const struct dsm_node *n)
+{
+	return (void *)(n->sync + n->at.meet);
+}
+
+void dsm_barrier(struct dsm_thread *t, enum dsm_meeting kind)
+{
+	static const enum dsm_call_kind call[] = {
+		[DSM_MEET_BARRIER] = DSM_CALL_jia_barrier,
+		[DSM_MEET_WAIT] = DSM_CALL_jia_wait,
+		[DSM_MEET_EXIT] = DSM_CALL_jia_exit,
+	};
+	struct dsm_node *n = t->node;
+	uint64_t start = n->env->now_ns(n->env_ctx);
+	uint32_t meeting;
+
+	dsm_enter(n, t);
+	meeting = n->meet_nr;
+	if (++n->meeting < n->threads) {
+		dsm_leave(n);
+		dsm_wait_word(n, meet_word(n), meeting, DSM_WAIT_THREADS, 0,
+			      0);
+		return;
+	}
+	n->meeting = 0;
+	dsm_call_record(n, call[kind], NULL, t->site);
+	dsm_leave(n);
+	rank_barrier(t, kind);
+	n->meet_nr = meeting + 1;
+	dsm_must(n, sul_notify(n->port, n->rank, DSM_W_SYNC, n->at.meet,
+			       n->meet_nr),
+		 "leaving a barrier");
+	dsm_must(n, sul_flush(n->port), "leaving a barrier");
+	dsm_stat_add(n->stats, barrier_ns, n->env->now_ns(n->env_ctx) - start);
+}

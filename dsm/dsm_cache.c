@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * dsm_cache.c - page faults, and the limit of what is cached.
+ *
+ * Role:      repairs a fault; when the cache is full, evicts first.
+ * Invariant: what a thread faulted on last is not evicted, so that an
+ *            instruction which needs several pages gets them all.
+ * Threads:   any thread of the rank may fault, several on the same page: who
+ *            comes second finds it repaired.
+ * Locks:     takes the rank mutex.
+ */
+#include "dsm_node.h"
+
+#include <errno.h>
+
+static bool recently_used(const struct dsm_node *n, uint32_t unit)
+{
+	for (uint32_t t = 0; t < n->thread_nr; t++)
+		for (int i = 0; i < DSM_RECENT_PER_THREAD; i++)
+			if (n->thread[t].recent[i] == unit)
+				return true;
+	return false;
+}
+
+void dsm_cache_discard(struct dsm_node *n, uint32_t unit)
+{
+	uint64_t off = dsm_unit_off(n, unit);
+	size_t len = dsm_unit_bytes(n, unit);
+
+	dsm_must(n, sul_window_discard(n->port, DSM_W_FRAME, off, len),
+		 "giving back the memory of a page");
+	dsm_must(n, sul_window_discard(n->port, DSM_W_TWIN, off, len),
+		 "giving back the memory of a twin");
+}
+
+/* The next victim of a clock that goes round the cached units. */
+static uint32_t next_victim(struct dsm_node *n)
+{
+	uint32_t tried = 0;
+
+	while (tried++ < 2 * n->cached.members + 2) {
+		uint32_t unit = dsm_bits_next(&n->cached, n->evict_hand);
+
+		if (unit == DSM_BITS_END) {
+			n->evict_hand = 0;
+			continue;
+		}
+		n->evict_hand = unit + 1;
+		if (!recently_used(n, unit) && !dsm_bits_test(&n->marked, unit))
+			return unit;
+	}
+	return DSM_BITS_END;
+}
+
+static void evict_marked(struct dsm_node *n)
+{
+	dsm_unit_protect_set(n, &n->marked, DSM_ACCESS_NONE);
+	for (uint32_t u = dsm_bits_next(&n->marked, 0); u != DSM_BITS_END;
+	     u = dsm_bits_next(&n->marked, u + 1)) {
+		if (n->state[u] == DSM_PG_WATCH)
+			dsm_stat_add(n->stats, evicted_rw, 1);
+		else
+			dsm_stat_add(n->stats, evicted_ro, 1);
+		dsm_unit_event(n, u, DSM_EV_DROP, DSM_ACT_LOWER_NONE);
+	}
+	/* The diffs are read from the twins: executed before those go. */
+	dsm_flush_port(n);
+	for (uint32_t u = dsm_bits_next(&n->marked, 0); u != DSM_BITS_END;
+	     u = dsm_bits_next(&n->marked, u + 1))
+		dsm_cache_discard(n, u);
+	dsm_bits_empty(&n->marked);
+}
+
+/* Evict until @pages more fit, and some more so as not to come back soon. */
+static void make_room(struct dsm_node *n, uint32_t pages)
+{
+	uint64_t most = n->cache_pages > pages ? n->cache_pages - pages : 0;
+	uint64_t left = n->cached_pages;
+
+	if (left <= most)
+		return;
+	most -= most >> DSM_EVICT_SHIFT;
+	while (left > most) {
+		uint32_t unit = next_victim(n);
+
+		if (unit == DSM_BITS_END)
+			break; /* all of it in use: over the limit for once */
+		dsm_bits_set(&n->marked, unit);
+		left -= dsm_unit_pages(n, unit);
+	}
+	evict_marked(n);
+}
+
+static enum dsm_page_event event_of(const struct dsm_node *n, uint32_t unit,
+				    bool store)
+{
+	if (!store)
+		return DSM_EV_LOAD;
+	if (dsm_home_here(n, unit) && dsm_dir_shared(n, unit))
+		return DSM_EV_STORE_SHARED;
+	return DSM_EV_STORE;
+}
+
+static void repair(struct dsm_node *n, struct dsm_thread *t, uint32_t unit,
+		   bool store)
+{
+	if (t) {
+		t->recent[t->recent_at++ % DSM_RECENT_PER_THREAD] = unit;
+	}
+	if (n->state[unit] == DSM_PG_INVALID)
+		make_room(n, dsm_unit_pages(n, unit));
+	dsm_unit_event(n, unit, event_of(n, unit, store), 0);
+	dsm_stat_add(n->stats, fault_write, store);
+	dsm_stat_add(n->stats, fault_read, !store);
+	if (dsm_home_here(n, unit))
+		dsm_stat_add(n->stats, segv_local, 1);
+	else
+		dsm_stat_add(n->stats, segv_remote, 1);
+}
+
+int dsm_fault(struct dsm_node *n, struct dsm_thread *t, uint32_t page,
+	      bool store)
+{
+	uint64_t start = n->env->now_ns(n->env_ctx);
+	uint32_t unit;
+	int err = 0;
+
+	n->env->enter(n->env_ctx);
+	unit = dsm_unit_of(n, page);
+	if (dsm_home(n, unit) < 0)
+		err = -EFAULT;
+	else
+		repair(n, t, unit, store);
+	dsm_stat_add(n->stats, segv_ns, n->env->now_ns(n->env_ctx) - start);
+	n->env->leave(n->env_ctx);
+	return err;
+}

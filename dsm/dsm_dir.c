@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * dsm_dir.c - the directory: who shares the pages of a home.
+ *
+ * Role:      in the home's DIR window, a *leaf* of one bit per rank for each
+ *            unit, and above it two summaries: a bit of *mid* for each page
+ *            that has new sharers, a bit of *top* for each word of mid.
+ * Invariant: a rank with a valid copy has its bit in the leaf; if the home has
+ *            not looked at it yet, the bits above it are set, too.
+ * Threads:   leaves and summaries are changed by any rank, atomically; scan and
+ *            forget are the home's, under its rank mutex.
+ *
+ * Why no sharer is missed (race 1).  The getter sets leaf, mid, top, each with
+ * a full fence, and then reads the page.  The home has written the page, then
+ * clears top, clears mid, each with a full fence, and then reads the leaf.  If
+ * the home does not find the bit, its clearing came before the getter's
+ * setting, and the getter's reading of the page after the home's writing.  What
+ * the getter sets after a clearing stands for the next release.
+ */
+#include "dsm_node.h"
+
+static size_t align_page(size_t n)
+{
+	return (n + 4095) & ~(size_t)4095;
+}
+
+void dsm_dir_layout(struct dsm_layout *at, int ranks, uint32_t pages)
+{
+	uint64_t mid_words = (pages + 63) / 64;
+	uint64_t top_words = (mid_words + 63) / 64;
+
+	at->leaf_words = ((uint64_t)ranks + 63) / 64;
+	at->top = 0;
+	at->mid = align_page(at->top + 8 * top_words);
+	at->flags = align_page(at->mid + 8 * mid_words);
+	at->leaf = align_page(at->flags + pages);
+	at->dir_bytes = align_page(at->leaf + 8 * at->leaf_words * pages);
+}
+
+static uint64_t leaf_off(const struct dsm_node *n, uint32_t unit, int rank)
+{
+	return n->at.leaf +
+	       8 * (unit * n->at.leaf_words + (unsigned int)rank / 64);
+}
+
+static uint64_t *word_at(const struct dsm_node *n, uint64_t off)
+{
+	return (uint64_t *)(void *)(n->dir + off);
+}
+
+unsigned int dsm_dir_marks(const struct dsm_node *n, uint32_t unit,
+			   struct sul_mark marks[SUL_MARKS_MAX])
+{
+	uint64_t mid = unit / 64;
+
+	marks[0] = (struct sul_mark){ .window = DSM_W_DIR,
+				      .off = leaf_off(n, unit, n->rank),
+				      .bits = UINT64_C(1) << (n->rank % 64) };
+	marks[1] = (struct sul_mark){ .window = DSM_W_DIR,
+				      .off = n->at.mid + 8 * mid,
+				      .bits = UINT64_C(1) << (unit % 64) };
+	marks[2] = (struct sul_mark){ .window = DSM_W_DIR,
+				      .off = n->at.top + 8 * (mid / 64),
+				      .bits = UINT64_C(1) << (mid % 64) };
+	return 3;
+}
+
+void dsm_dir_deregister(struct dsm_node *n, uint32_t unit)
+{
+	int err = sul_amo(n->port, dsm_home(n, unit), DSM_W_DIR,
+			  leaf_off(n, unit, n->rank), SUL_AMO_ANDNOT,
+			  UINT64_C(1) << (n->rank % 64), 0, NULL);
+
+	dsm_must(n, err, "leaving a page's sharers");
+}
+
+bool dsm_dir_shared(const struct dsm_node *n, uint32_t unit)
+{
+	for (uint64_t i = 0; i < n->at.leaf_words; i++)
+		if (__atomic_load_n(word_at(n, leaf_off(n, unit, 0) + 8 * i),
+				    __ATOMIC_ACQUIRE))
+			return true;
+	return false;
+}
+
+void dsm_dir_forget(struct dsm_node *n, uint32_t unit)
+{
+	for (uint64_t i = 0; i < n->at.leaf_words; i++)
+		__atomic_store_n(word_at(n, leaf_off(n, unit, 0) + 8 * i), 0,
+				 __ATOMIC_SEQ_CST);
+}
+
+uint8_t *dsm_dir_flag(const struct dsm_node *n, uint32_t unit)
+{
+	return (uint8_t *)n->dir + n->at.flags + unit;
+}
+
+struct sul_mirror dsm_dir_mirror(const struct dsm_node *n, uint32_t unit)
+{
+	return (struct sul_mirror){ .window = DSM_W_TWIN,
+				    .flag_window = DSM_W_DIR,
+				    .flag_off = n->at.flags + unit };
+}
+
+/* A getter may be ahead of us in a collective allocation: what it marked
+ * stays until we know the page. */
+static void put_back(struct dsm_node *n, uint64_t mid, uint64_t bits)
+{
+	__atomic_fetch_or(word_at(n, n->at.mid + 8 * mid), bits,
+			  __ATOMIC_SEQ_CST);
+	__atomic_fetch_or(word_at(n, n->at.top + 8 * (mid / 64)),
+			  UINT64_C(1) << (mid % 64), __ATOMIC_SEQ_CST);
+}
+
+static void scan_mid(struct dsm_node *n, uint64_t mid,
+		     void (*fn)(struct dsm_node *n, uint32_t unit))
+{
+	uint64_t bits = __atomic_exchange_n(word_at(n, n->at.mid + 8 * mid), 0,
+					    __ATOMIC_SEQ_CST);
+	uint64_t unknown = 0;
+
+	for (; bits; bits &= bits - 1) {
+		uint32_t unit =
+			(uint32_t)(64 * mid) + (uint32_t)__builtin_ctzll(bits);
+
+		DSM_POINT(n);
+		if (dsm_home(n, unit) < 0)
+			unknown |= bits & -bits;
+		else if (dsm_home_here(n, unit) && dsm_dir_shared(n, unit))
+			fn(n, unit);
+	}
+	if (unknown)
+		put_back(n, mid, unknown);
+}
+
+void dsm_dir_scan(struct dsm_node *n,
+		  void (*fn)(struct dsm_node *n, uint32_t unit))
+{
+	uint64_t mid_words = (n->pages + 63) / 64;
+	uint64_t top_words = (mid_words + 63) / 64;
+
+	/* The writes before this release come before the look. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	for (uint64_t i = 0; i < top_words; i++) {
+		uint64_t *top = word_at(n, n->at.top + 8 * i);
+		uint64_t bits;
+
+		if (!__atomic_load_n(top, __ATOMIC_RELAXED))
+			continue;
+		bits = __atomic_exchange_n(top, 0, __ATOMIC_SEQ_CST);
+		for (; bits; bits &= bits - 1)
+			scan_mid(n, 64 * i + (uint64_t)__builtin_ctzll(bits),
+				 fn);
+	}
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * dsm_home.c - where pages live: allocation, freeing, and homes that move.
+ *
+ * Role:      collective calls on memory.  No message: every rank computes the
+ *            same from the same calls (allocation) or the same merged notices
+ *            (migration).
+ * Invariant: a page that is not allocated has no home, no access, no memory.
+ * Threads:   one thread of a rank makes a collective call.
+ * Locks:     takes the rank mutex, except dsm_home_move(), which is called with
+ *            it held.
+ *
+ * A rank may be ahead of another in an allocation and fetch a page of which the
+ * other, its home, has not heard.  That is harmless: the page is zero in the
+ * window, and the registration waits in the directory (dsm_dir.c).
+ */
+#include "dsm_node.h"
+
+#include <errno.h>
+
+static void give_home(struct dsm_node *n, uint32_t page, uint32_t pages,
+		      int home, unsigned int order)
+{
+	bool here = home == n->rank;
+
+	for (uint32_t p = page; p < page + pages; p++) {
+		n->home[p] = (uint16_t)(home + 1);
+		n->order[p] = (uint8_t)order;
+		n->state[p] = here ? DSM_PG_OWN : DSM_PG_INVALID;
+	}
+	if (here || n->cfg.hardware)
+		n->env->protect(n->env_ctx, page, pages, DSM_ACCESS_RW);
+}
+
+static uint64_t round_up(uint64_t n, uint64_t unit)
+{
+	return (n + unit - 1) / unit * unit;
+}
+
+int dsm_alloc(struct dsm_node *n, uint64_t bytes, uint64_t block, int home,
+	      unsigned int order, uint32_t *page)
+{
+	uint64_t unit_bytes = UINT64_C(1) << (n->page_shift + order);
+	uint64_t region = (uint64_t)n->pages << n->page_shift;
+	uint32_t pages, block_pages, first;
+	int err;
+
+	if (!bytes || !block || order > DSM_UNIT_ORDER_MAX || home < 0 ||
+	    home >= n->ranks)
+		return -EINVAL;
+	if (bytes > region || round_up(bytes, unit_bytes) > region)
+		return -ENOMEM;
+	if (block > bytes)
+		block = bytes;
+	pages = (uint32_t)(round_up(bytes, unit_bytes) >> n->page_shift);
+	block_pages = (uint32_t)(round_up(block, unit_bytes) >> n->page_shift);
+
+	dsm_enter(n, NULL);
+	err = dsm_heap_take(&n->heap, pages, 1u << order, &first);
+	if (!err) {
+		for (uint32_t p = 0; p < pages; p += block_pages) {
+			uint32_t nr = pages - p < block_pages ? pages - p :
+								block_pages;
+
+			give_home(n, first + p, nr, home, order);
+			home = (home + 1) % n->ranks;
+		}
+		*page = first;
+	}
+	dsm_leave(n);
+	return err;
+}
+
+static void forget_unit(struct dsm_node *n, uint32_t unit)
+{
+	if (dsm_bits_clear(&n->cached, unit))
+		n->cached_pages -= dsm_unit_pages(n, unit);
+	dsm_bits_clear(&n->watched, unit);
+	dsm_bits_clear(&n->written, unit);
+	*dsm_dir_flag(n, unit) = 0;
+	dsm_dir_forget(n, unit);
+	n->age[unit] = n->probe[unit] = n->idle[unit] = 0;
+}
+
+int dsm_free(struct dsm_node *n, uint32_t page)
+{
+	uint32_t pages;
+	int err;
+
+	dsm_enter(n, NULL);
+	err = dsm_heap_give(&n->heap, page, &pages);
+	if (err)
+		goto leave;
+	n->env->protect(n->env_ctx, page, pages, DSM_ACCESS_NONE);
+	for (uint32_t p = page; p < page + pages; p += dsm_unit_pages(n, p))
+		forget_unit(n, p);
+	dsm_must(n, sul_window_discard(n->port, DSM_W_FRAME,
+				       dsm_unit_off(n, page),
+				       (size_t)pages << n->page_shift),
+		 "freeing memory");
+	dsm_must(n, sul_window_discard(n->port, DSM_W_TWIN,
+				       dsm_unit_off(n, page),
+				       (size_t)pages << n->page_shift),
+		 "freeing memory");
+	for (uint32_t p = page; p < page + pages; p++) {
+		n->home[p] = 0;
+		n->order[p] = 0;
+		n->state[p] = DSM_PG_INVALID;
+	}
+leave:
+	dsm_leave(n);
+	return err;
+}
+
+/*
+ * @unit's home moves to rank @to, at a barrier.  Everybody knows, from the same
+ * notices.  Who leaves the barrier early may register at the new home before
+ * that has come to this point: then the home finds a sharer, and goes on
+ * comparing the page.  The old home's frame becomes an ordinary copy; like all
+ * others it is refreshed or dropped next, and registers anew.
+ */
+void dsm_home_move(struct dsm_node *n, uint32_t unit, int to)
+{
+	bool was_here = dsm_home_here(n, unit);
+
+	n->home[unit] = (uint16_t)(to + 1);
+	if (was_here) {
+		dsm_unit_event(n, unit, DSM_EV_LOSE, 0);
+		dsm_dir_forget(n, unit);
+		dsm_stat_add(n->stats, migrated_out, 1);
+	}
+	if (to == n->rank) {
+		bool shared = dsm_dir_shared(n, unit);
+
+		dsm_unit_event(n, unit,
+			       shared ? DSM_EV_GAIN_SHARED : DSM_EV_GAIN, 0);
+		dsm_stat_add(n->stats, migrated_in, 1);
+	}
+}

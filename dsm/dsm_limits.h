@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* dsm_limits.h - every limit of the runtime by name, with its reason. */
+#ifndef DSM_LIMITS_H
+#define DSM_LIMITS_H
+
+enum {
+	/* Locks a thread may hold at once: their queue nodes are preallocated.
+	 * The deepest nesting seen in SPLASH is 3. */
+	DSM_NEST_MAX = 32,
+	/* Pages of the largest unit of coherence, 2 MiB of 4 KiB pages: the
+	 * scratch memory for one refresh and one diff grows with it. */
+	DSM_UNIT_ORDER_MAX = 9,
+	/* Runs of changed bytes collected before a flush: 512 KiB of list. */
+	DSM_RUNS_MIN = 1 << 16,
+	/* Bytes fetched together in one refresh: fits the L2 cache. */
+	DSM_REFRESH_BYTES = 256 << 10,
+	/* A thread's last faults are never evicted: one instruction may need
+	 * that many pages at once (two operands that each cross a border). */
+	DSM_RECENT_PER_THREAD = 8,
+	/* Units evicted together, as a fraction of the cache (1/64): spreads
+	 * the flush over many. */
+	DSM_EVICT_SHIFT = 6,
+	/* Refreshes of a cached unit before it is dropped to see whether it is
+	 * still used: first, and at most (doubled each time it was). */
+	DSM_PROBE_FIRST = 16,
+	DSM_PROBE_MAX = 4096,
+	/* Numbered locks: jia.h promises as many (Maxlocks). */
+	DSM_LOCKS = 1024,
+	/* Notices read from a log at once: one page. */
+	DSM_INCOMING = 1024,
+	/* Pieces of the heap, allocated or free. */
+	DSM_EXTENTS_MAX = 1 << 16,
+	/* Collective calls that a rank remembers, for naming a difference. */
+	DSM_CALLS_KEPT = 64,
+	/* A wait that took longer is written down for the hang report, ms. */
+	DSM_NOTE_AFTER_MS = 50,
+};
+
+#endif /* DSM_LIMITS_H */

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * dsm_log.c - what this rank has published: notices and releases.
+ *
+ * Role:      two rings in the SYNC window that others read.  The *interval log*
+ *            holds the unit of every notice, in order; a position in it is an
+ *            absolute count.  The ring of *releases* says which stretch of the
+ *            log belongs to an unlock, and which release of the same lock came
+ *            before it, on whatever rank: a lock carries only a reference to
+ *            its last release, and an acquirer walks back from there to what
+ *            it has seen already.
+ * Invariant: a scope is a stretch of the log: a notice is in every scope that
+ *            was open in the process when it was published, without merging.
+ * Threads:   written under the own rank mutex; read by any rank at any time.
+ *
+ * Scope mode: an acquirer reads the stretches of the releases it has not seen.
+ * Release mode: a release carries a vector of positions, one per rank (counted
+ * from the start of the epoch), of all its rank had written or learnt; an
+ * acquirer reads what lies between its own vector and that one.  (Vectors of
+ * intervals: TreadMarks.  Notices by scope: JIAJIA.)
+ *
+ * Why an overwritten entry is harmless (race 7).  A reader copies an entry or a
+ * stretch and then looks whether the writer's count shows that it may have been
+ * overwritten meanwhile.  If so it has missed more than the log keeps, and looks
+ * at every page that it caches.  Before it begins it notes how far the logs
+ * were, so that it need not do so again for what is older: not up to their
+ * heads, though, but to where the diffs had been executed (`done`), since a
+ * notice is written when its diff is issued.
+ */
+#include "dsm_node.h"
+
+#include <string.h>
+
+struct dsm_release {
+	dsm_ref ref; /* of this entry; 0 while it is being written */
+	dsm_ref prev; /* the lock's release before it, if of this epoch */
+	uint64_t from, to; /* its scope: a stretch of the log */
+	uint32_t lock;
+	uint32_t slot; /* of the thread; only a mutant looks at it */
+	uint64_t vec[]; /* [ranks], in release mode */
+};
+
+enum {
+	EPOCH_BITS = 22,
+	SLOT_SHIFT = 24 /* mutant own_scopes_only tags notices with the slot */
+};
+
+#define UNIT_MASK ((UINT32_C(1) << SLOT_SHIFT) - 1)
+
+static int ref_rank(dsm_ref ref)
+{
+	return (int)(ref >> (EPOCH_BITS + 32));
+}
+
+static uint32_t ref_epoch(dsm_ref ref)
+{
+	return (uint32_t)(ref >> 32) & ((1u << EPOCH_BITS) - 1);
+}
+
+static dsm_ref make_ref(const struct dsm_node *n, uint64_t nr)
+{
+	return (uint64_t)(unsigned int)n->rank << (EPOCH_BITS + 32) |
+	       (uint64_t)n->epoch << 32 | (uint32_t)nr;
+}
+
+bool dsm_ref_current(const struct dsm_node *n, dsm_ref ref)
+{
+	return ref && ref_epoch(ref) == n->epoch;
+}
+
+static bool release_mode(const struct dsm_node *n)
+{
+	return n->cfg.consistency == DSM_CONSISTENCY_RELEASE;
+}
+
+/* --- writing ------------------------------------------------------------------- */
+
+void dsm_log_layout(struct dsm_layout *at, const struct dsm_config *cfg,
+		    int ranks)
+{
+	uint64_t bytes = sizeof(struct dsm_release);
+
+	if (cfg->consistency == DSM_CONSISTENCY_RELEASE)
+		bytes += 8 * (uint64_t)ranks;
+	at->release_bytes = bytes;
+	at->log_head = at->sync_bytes;
+	at->sync_bytes += 64; /* a line of its own */
+	at->log = at->sync_bytes;
+	at->sync_bytes += (4 * cfg->log + 63) & ~UINT64_C(63);
+	at->releases = at->sync_bytes;
+	at->sync_bytes += (bytes * cfg->releases + 63) & ~UINT64_C(63);
+}
+
+static struct dsm_log_head *own_head(const struct dsm_node *n)
+{
+	return (void *)(n->sync + n->at.log_head);
+}
+
+void dsm_log_open(struct dsm_node *n)
+{
+	n->epoch = 1;
+	__atomic_store_n(&own_head(n)->epoch, 1, __ATOMIC_RELEASE);
+}
+
+void dsm_log_notice(struct dsm_node *n, uint32_t unit)
+{
+	uint32_t *log = (void *)(n->sync + n->at.log);
+	uint32_t tag = DSM_BROKEN(own_scopes_only) ? n->acting << SLOT_SHIFT :
+						     0;
+
+	__atomic_store_n(&log[n->log_pos % n->cfg.log], unit | tag,
+			 __ATOMIC_RELAXED);
+	n->log_pos++;
+	__atomic_store_n(&own_head(n)->head, n->log_pos, __ATOMIC_RELEASE);
+	dsm_bits_set(&n->written, unit);
+	dsm_stat_add(n->stats, notices, 1);
+}
+
+void dsm_log_done(struct dsm_node *n)
+{
+	__atomic_store_n(&own_head(n)->done, n->log_pos, __ATOMIC_RELEASE);
+}
+
+static uint64_t release_off(const struct dsm_node *n, uint64_t nr)
+{
+	return n->at.releases + n->at.release_bytes * (nr % n->cfg.releases);
+}
+
+static void fill_vector(const struct dsm_node *n, uint64_t *vec)
+{
+	for (int r = 0; r < n->ranks; r++)
+		vec[r] = DSM_BROKEN(own_only) ? 0 : n->seen_pos[r];
+	vec[n->rank] = n->log_pos - n->epoch_pos;
+}
+
+dsm_ref dsm_log_release(struct dsm_node *n, const struct dsm_thread *t,
+			const struct dsm_scope *s)
+{
+	uint64_t nr = ++n->release_nr;
+	struct dsm_release *e = (void *)(n->sync + release_off(n, nr));
+	dsm_ref ref = make_ref(n, nr);
+
+	__atomic_store_n(&e->ref, 0, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	e->prev = dsm_ref_current(n, s->prev) ? s->prev : 0;
+	e->from = s->from > n->epoch_pos ? s->from : n->epoch_pos;
+	e->to = n->log_pos;
+	e->lock = s->lock;
+	e->slot = t->slot;
+	if (release_mode(n))
+		fill_vector(n, e->vec);
+	__atomic_store_n(&e->ref, ref, __ATOMIC_RELEASE);
+	n->seen_ref[s->lock] = ref;
+	return ref;
+}
+
+void dsm_log_epoch_end(struct dsm_node *n)
+{
+	n->epoch = (n->epoch + 1) & ((1u << EPOCH_BITS) - 1);
+	if (!n->epoch)
+		n->epoch = 1; /* 0 would make a reference of nothing */
+	n->epoch_pos = n->log_pos;
+	memset(n->seen_pos, 0, (size_t)n->ranks * sizeof(*n->seen_pos));
+	dsm_bits_empty(&n->written);
+	__atomic_store_n(&own_head(n)->start, n->log_pos, __ATOMIC_RELAXED);
+	__atomic_store_n(&own_head(n)->epoch, n->epoch, __ATOMIC_RELEASE);
+}
+
+/* --- reading ------------------------------------------------------------------- */
+
+static void read_head(struct dsm_node *n, int rank, struct dsm_log_head *h)
+{
+	dsm_must(n, sul_get(n->port, rank, DSM_W_SYNC, n->at.log_head, h,
+			    sizeof(*h), NULL, 0),
+		 "reading the head of a log");
+	dsm_flush_port(n);
+}
+
+/* Copy the release @ref into n->entry; false if it has been overwritten. */
+static bool read_release(struct dsm_node *n, dsm_ref ref, uint32_t lock)
+{
+	uint64_t off = release_off(n, (uint32_t)ref);
+	dsm_ref again = 0;
+
+	dsm_must(n, sul_get(n->port, ref_rank(ref), DSM_W_SYNC, off, n->entry,
+			    n->at.release_bytes, NULL, 0),
+		 "reading a release");
+	dsm_must(n, sul_get(n->port, ref_rank(ref), DSM_W_SYNC, off, &again,
+			    sizeof(again), NULL, 0),
+		 "reading a release");
+	dsm_flush_port(n);
+	return n->entry->ref == ref && again == ref && n->entry->lock == lock;
+}
+
+static void want(struct dsm_node *n, uint32_t unit)
+{
+	if (unit >= n->pages || !dsm_bits_test(&n->cached, unit))
+		return;
+	dsm_bits_set(&n->pending, unit);
+}
+
+static void want_chunk(struct dsm_node *n, uint32_t nr, uint32_t slot)
+{
+	for (uint32_t i = 0; i < nr; i++) {
+		uint32_t unit = n->incoming[i];
+
+		if (DSM_BROKEN(own_scopes_only)) {
+			if (!release_mode(n) && unit >> SLOT_SHIFT != slot)
+				continue;
+			unit &= UNIT_MASK;
+		}
+		want(n, unit);
+	}
+	dsm_stat_add(n->stats, notices_seen, nr);
+}
+
+/* Positions [from, to) of @rank's log; false if some were overwritten. */
+static bool read_stretch(struct dsm_node *n, int rank, uint64_t from,
+			 uint64_t to, uint32_t slot)
+{
+	struct dsm_log_head h;
+
+	if (from >= to)
+		return true;
+	for (uint64_t pos = from; pos < to;) {
+		uint64_t at = pos % n->cfg.log;
+		uint64_t nr = to - pos;
+
+		if (nr > n->cfg.log - at)
+			nr = n->cfg.log - at;
+		if (nr > DSM_INCOMING)
+			nr = DSM_INCOMING;
+		dsm_must(n, sul_get(n->port, rank, DSM_W_SYNC,
+				    n->at.log + 4 * at, n->incoming, 4 * nr,
+				    NULL, 0),
+			 "reading notices");
+		dsm_flush_port(n);
+		want_chunk(n, (uint32_t)nr, slot);
+		pos += nr;
+	}
+	read_head(n, rank, &h);
+	/* The slot of position head may be half written already. */
+	return h.head < from + n->cfg.log;
+}
+
+static void overrun(struct dsm_node *n)
+{
+	if (DSM_BROKEN(skip_overrun))
+		return;
+	dsm_stat_add(n->stats, overruns, 1);
+	for (int r = 0; r < n->ranks; r++) {
+		struct dsm_log_head h;
+
+		if (r == n->rank)
+			continue;
+		read_head(n, r, &h);
+		n->floor_pos[r] = h.done;
+		if (h.epoch == n->epoch && h.done > h.start + n->seen_pos[r])
+			n->seen_pos[r] = h.done - h.start;
+	}
+	for (uint32_t u = dsm_bits_next(&n->cached, 0); u != DSM_BITS_END;
+	     u = dsm_bits_next(&n->cached, u + 1))
+		dsm_bits_set(&n->pending, u);
+}
+
+static bool acquire_scope(struct dsm_node *n, uint32_t lock, dsm_ref ref)
+{
+	while (dsm_ref_current(n, ref) && ref != n->seen_ref[lock]) {
+		int rank = ref_rank(ref);
+		uint64_t from, to;
+		uint32_t slot;
+
+		if (rank == n->rank)
+			break; /* older ones were seen before that release */
+		if (!read_release(n, ref, lock))
+			return false;
+		from = n->entry->from;
+		to = n->entry->to;
+		slot = n->entry->slot;
+		ref = n->entry->prev;
+		if (to > n->floor_pos[rank] &&
+		    !read_stretch(n, rank, from, to, slot))
+			return false;
+	}
+	return true;
+}
+
+static bool acquire_vector(struct dsm_node *n, uint32_t lock, dsm_ref ref)
+{
+	if (!dsm_ref_current(n, ref) || ref == n->seen_ref[lock])
+		return true;
+	if (ref_rank(ref) != n->rank && !read_release(n, ref, lock))
+		return false;
+	for (int r = 0; r < n->ranks; r++) {
+		uint64_t to = n->entry->vec[r];
+		struct dsm_log_head h;
+
+		if (r == n->rank || ref_rank(ref) == n->rank ||
+		    to <= n->seen_pos[r])
+			continue;
+		read_head(n, r, &h);
+		if (!read_stretch(n, r, h.start + n->seen_pos[r], h.start + to,
+				  0))
+			return false;
+		n->seen_pos[r] = to;
+	}
+	return true;
+}
+
+void dsm_log_acquire(struct dsm_node *n, uint32_t lock, dsm_ref ref)
+{
+	bool whole = release_mode(n) ? acquire_vector(n, lock, ref) :
+				       acquire_scope(n, lock, ref);
+
+	if (!whole)
+		overrun(n);
+	n->seen_ref[lock] = ref;
+}

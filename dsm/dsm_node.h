@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * dsm_node.h - one rank of the shared memory: its state, and who may touch it.
+ *
+ * A node is everything one rank knows about the region.  The library has one;
+ * the simulator holds many in one process.  Its code is pure: no clock, socket,
+ * thread, signal or allocation on its paths.  What it needs of its surroundings
+ * is in struct dsm_env; other ranks are reached through comm/ only.
+ *
+ * Locks.  The *rank mutex* (env->enter, env->leave) serialises flush, apply and
+ * faults of a rank.  It is held until the operations have been executed at
+ * their targets, because another thread's bytes may travel in them (race 5).
+ * Loads and stores of the program's threads take no lock.  Nobody waits for
+ * another rank's thread while holding it, except for one-sided operations.
+ *
+ * Windows.  What others may work on, at the same offsets on every rank:
+ *   FRAME  the pages themselves (the *system view*; always writable)
+ *   TWIN   the twin of a page, at the page's own offset, never another's
+ *   DIR    the directory: who shares the pages of this home (dsm_dir.c)
+ *   SYNC   interval log, releases, lock words, queue nodes, barrier
+ *          (dsm_log.c, dsm_lock.c, dsm_barrier.c)
+ */
+#ifndef DSM_NODE_H
+#define DSM_NODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "dsm_bits.h"
+#include "dsm_config.h"
+#include "dsm_heap.h"
+#include "dsm_limits.h"
+#include "dsm_mutant.h"
+#include "dsm_notice.h"
+#include "dsm_page.h"
+#include "dsm_stat.h"
+#include "sul.h"
+
+enum dsm_window {
+	DSM_W_FRAME,
+	DSM_W_TWIN,
+	DSM_W_DIR,
+	DSM_W_SYNC,
+	DSM_WINDOWS
+};
+
+enum dsm_access {
+	DSM_ACCESS_NONE,
+	DSM_ACCESS_R,
+	DSM_ACCESS_RW
+};
+
+/* A reference to one release of one rank, small enough for a lock's word:
+ * rank (10 bits), epoch (22), index (32); 0: none. */
+typedef uint64_t dsm_ref;
+
+struct dsm_node;
+
+/* What a node asks of its surroundings; @ctx is dsm_node.env_ctx. */
+struct dsm_env {
+	/* Change what the program may do with pages [page, page + pages). */
+	void (*protect)(void *ctx, uint32_t page, uint32_t pages,
+			enum dsm_access access);
+	/* These pages are about to be filled through the system view. */
+	void (*prepare)(void *ctx, uint32_t page, uint32_t pages);
+	/* The rank mutex. */
+	void (*enter)(void *ctx);
+	void (*leave)(void *ctx);
+	/* A wait has become long: say so where the launcher can see it. */
+	void (*note)(void *ctx, const char *text);
+	void (*note_end)(void *ctx);
+	/* Nanoseconds, for the time counters only. */
+	uint64_t (*now_ns)(void *ctx);
+	/* The job cannot go on: err is a negative errno or 0. */
+	__attribute__((noreturn)) void (*fail)(void *ctx, int err,
+					       const char *text);
+	void (*point)(void *ctx); /* DSM_POINT, in test builds */
+};
+
+/* An open lock scope of a thread. */
+struct dsm_scope {
+	uint32_t lock;
+	uint64_t from; /* position in the own log at which it was opened */
+	dsm_ref prev; /* the release that the lock carried then */
+};
+
+struct dsm_thread {
+	struct dsm_node *node;
+	uint32_t slot; /* 0 .. cfg.threads-1 */
+	uint32_t depth; /* scopes open */
+	uintptr_t site; /* where the program calls from, or 0 */
+	struct dsm_scope scope[DSM_NEST_MAX];
+	uint32_t recent[DSM_RECENT_PER_THREAD]; /* units of its last faults */
+	uint32_t recent_at;
+};
+
+/* Where the parts of the SYNC and DIR windows are; the same on every rank. */
+struct dsm_layout {
+	uint64_t log_head, log, releases, locks, nodes, barrier, up, down;
+	uint64_t meet, calls;
+	uint64_t release_bytes; /* of one entry of the ring of releases */
+	uint64_t sync_bytes;
+	uint64_t flags, leaf, mid, top; /* DIR */
+	uint64_t leaf_words; /* 64-bit words of sharers per page */
+	uint64_t dir_bytes;
+};
+
+struct dsm_node {
+	/* Constant after dsm_node_open(). */
+	struct sul_port *port;
+	const struct dsm_env *env;
+	void *env_ctx;
+	int rank, ranks;
+	uint32_t page_shift; /* log2 of the bytes of a page */
+	uint32_t pages; /* of the region */
+	struct dsm_layout at;
+	char *frame, *twin, *dir, *sync; /* own windows */
+
+	/* Changed by collective calls only, alike on all ranks. */
+	struct dsm_config cfg;
+	struct dsm_heap heap;
+	uint32_t threads; /* that meet at a barrier */
+	uint32_t epoch; /* barriers passed, 22 bits, never 0 */
+	uint64_t calls; /* collective calls made, and their running hash */
+	uint64_t calls_hash;
+
+	/* The rank mutex. */
+	uint8_t *state; /* enum dsm_page_state, per unit */
+	uint8_t *order; /* log2 of the pages of a unit, per page */
+	uint16_t *home; /* home rank + 1; 0: not allocated; per unit */
+	uint16_t *idle; /* releases without a change, per unit */
+	uint16_t *age; /* refreshes since the last fault, per unit */
+	uint16_t *probe; /* age at which it is dropped to see, per unit */
+	struct dsm_bits watched; /* units in WATCH or HWATCH */
+	struct dsm_bits cached; /* units of other homes that are not INVALID */
+	struct dsm_bits written; /* units noticed in this epoch */
+	struct dsm_bits pending; /* units to refresh or drop, in apply */
+	struct dsm_bits marked; /* units about to change protection together */
+	uint64_t cached_pages, cache_pages; /* now, and at most */
+	uint32_t evict_hand;
+	uint64_t log_pos; /* notices published so far */
+	uint64_t epoch_pos; /* log_pos at the start of this epoch */
+	uint64_t release_nr; /* releases published so far */
+	uint64_t *seen_pos; /* per rank: its log is known up to here, counted
+			       from the start of its epoch (release mode) */
+	uint64_t *floor_pos; /* per rank: ... absolute (after an overrun) */
+	dsm_ref *seen_ref; /* per lock: its last release that was applied */
+	struct sul_run *runs; /* of diffs under way */
+	size_t runs_nr, runs_max;
+	char *scratch; /* pages under way, in refresh */
+	size_t scratch_bytes;
+	uint32_t *incoming; /* notices under way */
+	struct dsm_release *entry; /* a release under way */
+	uint32_t acting; /* slot of the thread that holds the mutex */
+	struct dsm_notice *list[3]; /* of the barrier: own, child's, merged */
+	struct dsm_thread *thread; /* [cfg.threads] */
+	uint32_t thread_nr; /* slots that have been used */
+	uint32_t meeting; /* threads that have reached the barrier */
+	uint32_t meet_nr; /* meetings over */
+	uint32_t tree_nr; /* rendezvous made, see dsm_barrier.c */
+	struct sul_stats port_base; /* the port's when counting began */
+	struct dsm_stats *stats; /* what counts at present */
+	struct dsm_stats own_stats; /* when nobody gave it a place */
+};
+
+/* --- dsm_node.c ---------------------------------------------------------------- */
+
+struct dsm_node_config {
+	const struct dsm_config *cfg;
+	int rank, ranks;
+	uint32_t page_shift;
+	const struct dsm_env *env;
+	void *env_ctx;
+};
+
+/* Fills in the windows that a node with this configuration needs. */
+void dsm_node_windows(const struct dsm_node_config *c, struct sul_config *out);
+/* @port has those windows; it stays the caller's. -ENOMEM. */
+int dsm_node_open(struct dsm_node **out, const struct dsm_node_config *c,
+		  struct sul_port *port);
+void dsm_node_close(struct dsm_node *n); /* NULL is fine */
+
+/* A thread of the program; NULL when cfg.threads have come already. */
+struct dsm_thread *dsm_thread_join(struct dsm_node *n);
+void dsm_thread_part(struct dsm_thread *t); /* holds no lock */
+
+/* End the job unless @err is 0: @what says what was being done. */
+void dsm_must(struct dsm_node *n, int err, const char *what);
+_Noreturn void dsm_die(struct dsm_node *n, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+/* Everything this rank has issued has been executed. */
+void dsm_flush_port(struct dsm_node *n);
+
+enum dsm_wait {
+	DSM_WAIT_LOCK, /* lock @a, behind rank @b */
+	DSM_WAIT_NEXT, /* the next holder of lock @a */
+	DSM_WAIT_CHILD, /* rank @a at the barrier */
+	DSM_WAIT_OTHERS, /* the others at the barrier */
+	DSM_WAIT_THREADS /* the other threads of this rank */
+};
+/* Wait until @word is not @old; if it takes long, what for is noted. */
+void dsm_wait_word(struct dsm_node *n, struct sul_word *word, uint32_t old,
+		   enum dsm_wait what, int a, int b);
+void dsm_stats_update(struct dsm_node *n); /* take over the port's counters */
+
+static inline uint32_t dsm_unit_of(const struct dsm_node *n, uint32_t page)
+{
+	return page & ~((1u << n->order[page]) - 1);
+}
+
+static inline uint32_t dsm_unit_pages(const struct dsm_node *n, uint32_t unit)
+{
+	return 1u << n->order[unit];
+}
+
+static inline size_t dsm_unit_bytes(const struct dsm_node *n, uint32_t unit)
+{
+	return (size_t)1 << (n->order[unit] + n->page_shift);
+}
+
+static inline uint64_t dsm_unit_off(const struct dsm_node *n, uint32_t unit)
+{
+	return (uint64_t)unit << n->page_shift;
+}
+
+static inline int dsm_home(const struct dsm_node *n, uint32_t unit)
+{
+	return (int)n->home[unit] - 1; /* -1: not allocated */
+}
+
+static inline bool dsm_home_here(const struct dsm_node *n, uint32_t unit)
+{
+	return n->home[unit] == n->rank + 1;
+}
+
+/* The rank mutex, taken by @t (NULL: a thread that has not joined). */
+void dsm_enter(struct dsm_node *n, const struct dsm_thread *t);
+void dsm_leave(struct dsm_node *n);
+
+/* --- dsm_dir.c: who shares the pages of a home ------------------------------------ */
+
+void dsm_dir_layout(struct dsm_layout *at, int ranks, uint32_t pages);
+/* The marks with which this rank registers as a sharer of @unit. */
+unsigned int dsm_dir_marks(const struct dsm_node *n, uint32_t unit,
+			   struct sul_mark marks[SUL_MARKS_MAX]);
+void dsm_dir_deregister(struct dsm_node *n, uint32_t unit);
+bool dsm_dir_shared(const struct dsm_node *n, uint32_t unit); /* own home */
+void dsm_dir_forget(struct dsm_node *n, uint32_t unit); /* all its sharers */
+/* Call @fn for each unit of this home that has new sharers. */
+void dsm_dir_scan(struct dsm_node *n,
+		  void (*fn)(struct dsm_node *n, uint32_t unit));
+/* The byte that tells remote writers whether @unit has a twin here. */
+uint8_t *dsm_dir_flag(const struct dsm_node *n, uint32_t unit);
+struct sul_mirror dsm_dir_mirror(const struct dsm_node *n, uint32_t unit);
+
+/* --- dsm_unit.c: what is done to one unit ------------------------------------------ */
+
+/* Do what the table says; @done: acts that have been done already. */
+void dsm_unit_event(struct dsm_node *n, uint32_t unit, enum dsm_page_event e,
+		    unsigned int done);
+/* Publish what differs from the twin; true if anything did. */
+bool dsm_unit_publish(struct dsm_node *n, uint32_t unit);
+/* Refresh cached units in place: those of @units, and not more than fit. */
+void dsm_unit_refresh(struct dsm_node *n, const uint32_t *units, size_t nr);
+/* Protect every unit of the set, neighbours in one call. */
+void dsm_unit_protect_set(struct dsm_node *n, const struct dsm_bits *set,
+			  enum dsm_access access);
+
+/* --- dsm_cache.c: faults and the limit of the cache ----------------------------------- */
+
+/*
+ * A load or store of @page faulted.  0; -EFAULT if the page is not allocated.
+ * Returns at once if another thread has repaired it.
+ */
+int dsm_fault(struct dsm_node *n, struct dsm_thread *t, uint32_t page,
+	      bool store);
+/* Give back the memory of a unit that is not cached any more. */
+void dsm_cache_discard(struct dsm_node *n, uint32_t unit);
+
+/* --- dsm_log.c: what this rank has published ------------------------------------------ */
+
+/* Read by others, at at.log_head of the SYNC window. */
+struct dsm_log_head {
+	uint64_t start; /* position at which the epoch began */
+	uint64_t head; /* position of the next notice */
+	uint64_t done; /* what was noticed before this has been executed */
+	uint64_t epoch;
+};
+
+void dsm_log_layout(struct dsm_layout *at, const struct dsm_config *cfg,
+		    int ranks);
+void dsm_log_open(struct dsm_node *n);
+void dsm_log_notice(struct dsm_node *n, uint32_t unit);
+/* All that has been noticed so far has been executed at its home. */
+void dsm_log_done(struct dsm_node *n);
+/* Publish a release of @s by @t; what the lock carries from now on. */
+dsm_ref dsm_log_release(struct dsm_node *n, const struct dsm_thread *t,
+			const struct dsm_scope *s);
+/* Put the units that @ref's lock brings news of into n->pending. */
+void dsm_log_acquire(struct dsm_node *n, uint32_t lock, dsm_ref ref);
+void dsm_log_epoch_end(struct dsm_node *n);
+bool dsm_ref_current(const struct dsm_node *n, dsm_ref ref);
+
+/* --- dsm_sync.c: release and acquire ---------------------------------------------------- */
+
+void dsm_flush(struct dsm_node *n); /* the release side, under the mutex */
+void dsm_apply(struct dsm_node *n); /* n->pending, under the mutex */
+
+/* --- dsm_lock.c, dsm_barrier.c ------------------------------------------------------------- */
+
+void dsm_lock_layout(struct dsm_layout *at, const struct dsm_config *cfg,
+		     int ranks);
+void dsm_lock(struct dsm_thread *t, uint32_t lock);
+void dsm_unlock(struct dsm_thread *t, uint32_t lock);
+
+enum dsm_meeting {
+	DSM_MEET_BARRIER, /* all writes become visible */
+	DSM_MEET_WAIT, /* nothing does */
+	DSM_MEET_EXIT /* a barrier, and the last */
+};
+
+void dsm_barrier_layout(struct dsm_layout *at, uint32_t pages);
+/* All threads of all ranks; the call is recorded with @t's site. */
+void dsm_barrier(struct dsm_thread *t, enum dsm_meeting kind);
+
+/* --- dsm_home.c: collective calls on memory ---------------------------------------------------- */
+
+/*
+ * @bytes in blocks of @block bytes, from rank @home on; @order: log2 of the
+ * pages of its units of coherence.  -ENOMEM: the region is full; -EINVAL.
+ */
+int dsm_alloc(struct dsm_node *n, uint64_t bytes, uint64_t block, int home,
+	      unsigned int order, uint32_t *page);
+/* Between two rendezvous; -EINVAL: nothing was allocated there. */
+int dsm_free(struct dsm_node *n, uint32_t page);
+void dsm_home_move(struct dsm_node *n, uint32_t unit, int to);
+
+#endif /* DSM_NODE_H */

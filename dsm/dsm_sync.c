@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * dsm_sync.c - the two sides of every synchronisation: release and acquire.
+ *
+ * Role:      *flush* brings what this rank has written to the homes and
+ *            publishes notices; *apply* refreshes or drops the copies that
+ *            notices of others name.
+ * Invariant: when flush returns, everything has been executed at the homes.
+ * Threads:   the program's other threads load, store and want to fault.
+ * Locks:     the rank mutex is held.
+ *
+ * Watched and guarded.  A unit that was written stays writable and is compared
+ * at every release (0.03-0.4 us a page, no fault, no mprotect); after `keep`
+ * releases without a change it is guarded: read-only and without twin until the
+ * next write faults.  With keep=0 every release guards: plain JIAJIA.
+ */
+#include "dsm_node.h"
+
+/* --- release ---------------------------------------------------------------------- */
+
+static void begin_to_share(struct dsm_node *n, uint32_t unit)
+{
+	if (n->state[unit] == DSM_PG_OWN)
+		dsm_stat_add(n->stats, shared_new, 1);
+	dsm_unit_event(n, unit, DSM_EV_SHARED, 0);
+}
+
+/* A watched unit at a release; true if it shall be guarded. */
+static bool compare(struct dsm_node *n, uint32_t unit)
+{
+	if (dsm_home_here(n, unit) && !dsm_dir_shared(n, unit)) {
+		dsm_unit_event(n, unit, DSM_EV_UNSHARED, 0);
+		dsm_stat_add(n->stats, shared_none, 1);
+		return false;
+	}
+	if (!n->cfg.keep)
+		return true;
+	if (dsm_unit_publish(n, unit)) {
+		dsm_log_notice(n, unit);
+		n->idle[unit] = 0;
+		return false;
+	}
+	if (n->idle[unit] < UINT16_MAX)
+		n->idle[unit]++;
+	return n->idle[unit] >= n->cfg.keep;
+}
+
+static void guard_marked(struct dsm_node *n)
+{
+	if (DSM_BROKEN(guard_late)) {
+		for (uint32_t u = dsm_bits_next(&n->marked, 0);
+		     u != DSM_BITS_END; u = dsm_bits_next(&n->marked, u + 1))
+			dsm_unit_event(n, u, DSM_EV_GUARD, DSM_ACT_LOWER_R);
+		dsm_unit_protect_set(n, &n->marked, DSM_ACCESS_R);
+		dsm_bits_empty(&n->marked);
+		return;
+	}
+	dsm_unit_protect_set(n, &n->marked, DSM_ACCESS_R);
+	for (uint32_t u = dsm_bits_next(&n->marked, 0); u != DSM_BITS_END;
+	     u = dsm_bits_next(&n->marked, u + 1))
+		dsm_unit_event(n, u, DSM_EV_GUARD, DSM_ACT_LOWER_R);
+	dsm_stat_add(n->stats, guarded, n->marked.members);
+	dsm_bits_empty(&n->marked);
+}
+
+void dsm_flush(struct dsm_node *n)
+{
+	if (n->cfg.hardware)
+		return;
+	dsm_dir_scan(n, begin_to_share);
+	for (uint32_t u = dsm_bits_next(&n->watched, 0); u != DSM_BITS_END;
+	     u = dsm_bits_next(&n->watched, u + 1)) {
+		DSM_POINT(n);
+		if (compare(n, u))
+			dsm_bits_set(&n->marked, u);
+	}
+	if (n->marked.members)
+		guard_marked(n);
+	if (!DSM_BROKEN(leave_early))
+		dsm_flush_port(n);
+}
+
+/* --- acquire ---------------------------------------------------------------------- */
+
+/*
+ * A cached unit that somebody else has written: refresh it or drop it?  With
+ * `adaptive`, refreshing goes on until it looks as if nobody used the copy; it
+ * is dropped to see, and a fault then doubles the time to the next look.
+ */
+static bool shall_refresh(struct dsm_node *n, uint32_t unit)
+{
+	switch (n->cfg.update) {
+	case DSM_UPDATE_ALWAYS:
+		return true;
+	case DSM_UPDATE_NEVER:
+		return false;
+	default:
+		if (!n->probe[unit])
+			n->probe[unit] = DSM_PROBE_FIRST;
+		return n->age[unit] < n->probe[unit];
+	}
+}
+
+static void refresh_pending(struct dsm_node *n)
+{
+	uint32_t batch[DSM_REFRESH_BYTES >> 12];
+	size_t nr = 0, bytes = 0;
+
+	for (uint32_t u = dsm_bits_next(&n->pending, 0); u != DSM_BITS_END;
+	     u = dsm_bits_next(&n->pending, u + 1)) {
+		if (!shall_refresh(n, u))
+			continue;
+		if (nr == sizeof(batch) / sizeof(batch[0]) ||
+		    bytes + dsm_unit_bytes(n, u) > n->scratch_bytes) {
+			dsm_unit_refresh(n, batch, nr);
+			nr = bytes = 0;
+		}
+		batch[nr++] = u;
+		bytes += dsm_unit_bytes(n, u);
+		dsm_bits_clear(&n->pending, u);
+	}
+	if (nr)
+		dsm_unit_refresh(n, batch, nr);
+}
+
+static void drop_pending(struct dsm_node *n)
+{
+	dsm_unit_protect_set(n, &n->pending, DSM_ACCESS_NONE);
+	for (uint32_t u = dsm_bits_next(&n->pending, 0); u != DSM_BITS_END;
+	     u = dsm_bits_next(&n->pending, u + 1))
+		dsm_unit_event(n, u, DSM_EV_DROP, DSM_ACT_LOWER_NONE);
+	dsm_stat_add(n->stats, invalidated, n->pending.members);
+	dsm_flush_port(n);
+}
+
+void dsm_apply(struct dsm_node *n)
+{
+	if (n->cfg.hardware || !n->pending.members)
+		return;
+	refresh_pending(n);
+	if (n->pending.members)
+		drop_pending(n);
+	dsm_bits_empty(&n->pending);
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * dsm_unit.c - what is done to one unit of coherence.
+ *
+ * Role:      carries out the acts of the page table (dsm_page.c).
+ * Invariant: a unit's state, its twin flag, its place in the sets and the
+ *            protection of its pages change together, here and nowhere else.
+ * Threads:   the program's threads load and store meanwhile.
+ * Locks:     the rank mutex is held.
+ */
+#include "dsm_node.h"
+
+#include <string.h>
+
+#include "dsm_diff.h"
+
+#ifdef DSM_POINTS
+enum {
+	STEP = 8 /* bytes between two places where others may overtake */
+};
+#else
+#define STEP len
+#endif
+
+/* Copy a page while others may be writing to it; word by word in tests. */
+static void copy(struct dsm_node *n, char *dst, const char *src, size_t len)
+{
+	for (size_t i = 0; i < len; i += STEP) {
+		memcpy(dst + i, src + i, STEP);
+		DSM_POINT(n);
+	}
+}
+
+static void fetch(struct dsm_node *n, uint32_t unit)
+{
+	struct sul_mark marks[SUL_MARKS_MAX];
+	unsigned int nr = dsm_dir_marks(n, unit, marks);
+	uint64_t off = dsm_unit_off(n, unit);
+	size_t len = dsm_unit_bytes(n, unit);
+
+	if (n->env->prepare)
+		n->env->prepare(n->env_ctx, unit, dsm_unit_pages(n, unit));
+	if (DSM_BROKEN(bit_after)) {
+		dsm_must(n, sul_get(n->port, dsm_home(n, unit), DSM_W_FRAME,
+				    off, n->frame + off, len, NULL, 0),
+			 "fetching a page");
+		dsm_flush_port(n);
+		len = 0;
+	}
+	dsm_must(n, sul_get(n->port, dsm_home(n, unit), DSM_W_FRAME, off,
+			    n->frame + off, len, marks, nr),
+		 "fetching a page");
+	dsm_flush_port(n);
+	dsm_stat_add(n->stats, getp, 1);
+	if (n->age[unit]) { /* the last drop was wrong: ask more rarely */
+		uint32_t probe = n->probe[unit] * 2u;
+
+		n->probe[unit] = (uint16_t)(probe < DSM_PROBE_MAX ?
+						    probe :
+						    DSM_PROBE_MAX);
+	}
+	n->age[unit] = 0;
+}
+
+/*
+ * The flag is up before the frame is read (and the remote writer looks at it
+ * after he has written the frame): either he sees it and stores into the twin
+ * as well, or we copy what he wrote.  When both happen the twin may keep an old
+ * byte for a new one; the next release then takes it for the home's own write,
+ * and publishes a notice too many.
+ */
+static void make_twin(struct dsm_node *n, uint32_t unit)
+{
+	uint64_t off = dsm_unit_off(n, unit);
+
+	__atomic_store_n(dsm_dir_flag(n, unit), 1, __ATOMIC_SEQ_CST);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	copy(n, n->twin + off, n->frame + off, dsm_unit_bytes(n, unit));
+	dsm_bits_set(&n->watched, unit);
+	n->idle[unit] = 0;
+	dsm_stat_add(n->stats, twins, 1);
+}
+
+static void drop_twin(struct dsm_node *n, uint32_t unit)
+{
+	__atomic_store_n(dsm_dir_flag(n, unit), 0, __ATOMIC_SEQ_CST);
+	dsm_bits_clear(&n->watched, unit);
+}
+
+static size_t take_changes(struct dsm_node *n, uint32_t unit)
+{
+	size_t len = dsm_unit_bytes(n, unit);
+	char *frame = n->frame + dsm_unit_off(n, unit);
+	char *twin = n->twin + dsm_unit_off(n, unit);
+	struct sul_run *runs = n->runs + n->runs_nr;
+	size_t nr = 0;
+
+	for (size_t i = 0; i < len; i += STEP) {
+		nr = dsm_diff_take(frame + i, twin + i, STEP, (uint32_t)i, runs,
+				   nr);
+		DSM_POINT(n);
+	}
+	if (DSM_BROKEN(read_twice))
+		memcpy(twin, frame, len);
+	return nr;
+}
+
+bool dsm_unit_publish(struct dsm_node *n, uint32_t unit)
+{
+	uint64_t off = dsm_unit_off(n, unit);
+	size_t nr, bytes = 0;
+
+	/* Runs stay untouched until their operation has been executed. */
+	if (n->runs_max - n->runs_nr <
+	    DSM_DIFF_RUNS_MAX(dsm_unit_bytes(n, unit))) {
+		dsm_flush_port(n);
+		n->runs_nr = 0;
+	}
+	dsm_stat_add(n->stats, compares, 1);
+	nr = take_changes(n, unit);
+	if (!nr)
+		return false;
+	if (!dsm_home_here(n, unit)) {
+		const struct sul_run *runs = n->runs + n->runs_nr;
+		struct sul_mirror mirror = dsm_dir_mirror(n, unit);
+
+		/* From the twin: it keeps what was compared. */
+		dsm_must(n, sul_putv(n->port, dsm_home(n, unit), DSM_W_FRAME,
+				     off, n->twin + off, runs, nr, &mirror),
+			 "sending a diff");
+		for (size_t i = 0; i < nr; i++)
+			bytes += runs[i].len;
+		dsm_stat_add(n->stats, diffs, 1);
+		dsm_stat_add(n->stats, diff_runs, nr);
+		dsm_stat_add(n->stats, diff_bytes, bytes);
+		n->runs_nr += nr;
+	}
+	return true;
+}
+
+static void protect(struct dsm_node *n, uint32_t unit, enum dsm_access access)
+{
+	n->env->protect(n->env_ctx, unit, dsm_unit_pages(n, unit), access);
+	dsm_stat_add(n->stats, protects, 1);
+	DSM_POINT(n);
+}
+
+void dsm_unit_protect_set(struct dsm_node *n, const struct dsm_bits *set,
+			  enum dsm_access access)
+{
+	uint32_t from = dsm_bits_next(set, 0);
+
+	while (from != DSM_BITS_END) {
+		uint32_t end = from + dsm_unit_pages(n, from);
+		uint32_t next = dsm_bits_next(set, from + 1);
+
+		while (next == end) {
+			end += dsm_unit_pages(n, next);
+			next = dsm_bits_next(set, next + 1);
+		}
+		n->env->protect(n->env_ctx, from, end - from, access);
+		dsm_stat_add(n->stats, protects, 1);
+		DSM_POINT(n);
+		from = next;
+	}
+}
+
+static void publish_dropped(struct dsm_node *n, uint32_t unit,
+			    enum dsm_page_event e)
+{
+	bool changed;
+
+	if (e == DSM_EV_DROP && DSM_BROKEN(drop_dirty))
+		return;
+	changed = dsm_unit_publish(n, unit);
+	if (e == DSM_EV_DROP && DSM_BROKEN(drop_silent))
+		return;
+	if (changed)
+		dsm_log_notice(n, unit);
+}
+
+static void count_cached(struct dsm_node *n, uint32_t unit, bool in)
+{
+	if (in && dsm_bits_set(&n->cached, unit))
+		n->cached_pages += dsm_unit_pages(n, unit);
+	if (!in && dsm_bits_clear(&n->cached, unit))
+		n->cached_pages -= dsm_unit_pages(n, unit);
+}
+
+void dsm_unit_event(struct dsm_node *n, uint32_t unit, enum dsm_page_event e,
+		    unsigned int done)
+{
+	enum dsm_page_state was = (enum dsm_page_state)n->state[unit];
+	const struct dsm_page_rule *rule = dsm_page_rule(was, e);
+	unsigned int acts = rule->acts & ~done;
+
+	if (rule->kind == DSM_RULE_NOP)
+		return;
+	if (rule->kind != DSM_RULE_GO)
+		dsm_die(n, "page %u is %s, which does not go with %s: %s", unit,
+			dsm_page_state_name(was), dsm_page_event_name(e),
+			rule->why ?: "no rule");
+	if (acts & DSM_ACT_FETCH)
+		fetch(n, unit);
+	if (acts & DSM_ACT_LOWER_NONE)
+		protect(n, unit, DSM_ACCESS_NONE);
+	if (acts & DSM_ACT_LOWER_R)
+		protect(n, unit, DSM_ACCESS_R);
+	if (acts & DSM_ACT_DIFF)
+		publish_dropped(n, unit, e);
+	if (acts & DSM_ACT_TWIN)
+		make_twin(n, unit);
+	if (acts & DSM_ACT_UNTWIN)
+		drop_twin(n, unit);
+	if (acts & DSM_ACT_NOTICE && !DSM_BROKEN(no_first_notice))
+		dsm_log_notice(n, unit);
+	if (acts & DSM_ACT_DEREGISTER)
+		dsm_dir_deregister(n, unit);
+	n->state[unit] = (uint8_t)rule->next;
+	if (acts & (DSM_ACT_CACHED | DSM_ACT_UNCACHED))
+		count_cached(n, unit, acts & DSM_ACT_CACHED);
+	if (acts & DSM_ACT_RAISE_R)
+		protect(n, unit, DSM_ACCESS_R);
+	if (acts & DSM_ACT_RAISE_RW)
+		protect(n, unit, DSM_ACCESS_RW);
+}
+
+/* --- refresh ------------------------------------------------------------------ */
+
+static void merge(struct dsm_node *n, uint32_t unit, const char *news)
+{
+	size_t len = dsm_unit_bytes(n, unit);
+	char *frame = n->frame + dsm_unit_off(n, unit);
+	char *twin = n->twin + dsm_unit_off(n, unit);
+	bool watched = n->state[unit] == DSM_PG_WATCH;
+
+	for (size_t i = 0; i < len; i += STEP) {
+		if (watched && DSM_BROKEN(refresh_all)) {
+			memcpy(frame + i, news + i, STEP);
+			memcpy(twin + i, news + i, STEP);
+		} else {
+			dsm_diff_merge(frame + i, watched ? twin + i : frame + i,
+				       news + i, STEP);
+		}
+		DSM_POINT(n);
+	}
+}
+
+void dsm_unit_refresh(struct dsm_node *n, const uint32_t *units, size_t nr)
+{
+	char *news = n->scratch;
+
+	for (size_t i = 0; i < nr; i++) {
+		struct sul_mark marks[SUL_MARKS_MAX];
+		unsigned int nr_marks = dsm_dir_marks(n, units[i], marks);
+		size_t len = dsm_unit_bytes(n, units[i]);
+
+		dsm_must(n, sul_get(n->port, dsm_home(n, units[i]), DSM_W_FRAME,
+				    dsm_unit_off(n, units[i]), news, len, marks,
+				    nr_marks),
+			 "refreshing a page");
+		news += len;
+	}
+	dsm_flush_port(n);
+	news = n->scratch;
+	for (size_t i = 0; i < nr; i++) {
+		merge(n, units[i], news);
+		news += dsm_unit_bytes(n, units[i]);
+		n->age[units[i]]++;
+	}
+	dsm_stat_add(n->stats, refreshed, nr);
+}

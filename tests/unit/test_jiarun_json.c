@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/* test_jiarun_json.c - the counters as JSON, read back by jansson. */
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+
+#include "dsm_stat.h"
+#include "jiarun_json.h"
+#include "tests.h"
+
+enum {
+	RANKS = 3
+};
+
+static uint64_t words[RANKS][DSM_STAT_NR];
+static const uint64_t *const counters[RANKS] = { words[0], words[1], words[2] };
+
+static void fill(void)
+{
+	for (unsigned int r = 0; r < RANKS; r++)
+		for (unsigned int i = 0; i < DSM_STAT_NR; i++)
+			words[r][i] = 1000 * i + r;
+}
+
+static json_t *printed(void)
+{
+	char *text = NULL;
+	size_t len = 0;
+	FILE *f = open_memstream(&text, &len);
+	json_error_t why;
+	json_t *o;
+
+	NEED(f);
+	CU_ASSERT_EQUAL(jiarun_json_print(f, counters, RANKS), 0);
+	CU_ASSERT_EQUAL(fclose(f), 0);
+	CU_ASSERT_EQUAL(text[len - 1], '\n');
+	o = json_loads(text, JSON_REJECT_DUPLICATES, &why);
+	NEED(o);
+	free(text);
+	return o;
+}
+
+static const char *text_of(const json_t *o, const char *key)
+{
+	const char *s = json_string_value(json_object_get(o, key));
+
+	return s ? s : "(missing)";
+}
+
+static json_int_t number_of(const json_t *o, const char *key)
+{
+	return json_integer_value(json_object_get(o, key));
+}
+
+static void every_counter_is_there_with_its_words_and_figures(void)
+{
+	json_t *o, *all;
+
+	fill();
+	o = printed();
+	ASSERT_TEXT(text_of(o, "format"), "dajia-stats");
+	CU_ASSERT_EQUAL(number_of(o, "version"), 1);
+	CU_ASSERT_EQUAL(number_of(o, "ranks"), RANKS);
+	all = json_object_get(o, "counters");
+	CU_ASSERT_EQUAL(json_object_size(all), DSM_STAT_NR);
+	for (unsigned int i = 0; i < DSM_STAT_NR; i++) {
+		const struct dsm_stat_row *r = dsm_stat_row(i);
+		json_t *c = json_object_get(all, r->name);
+		json_t *ranks = json_object_get(c, "ranks");
+
+		ASSERT_TEXT(text_of(c, "label"), r->label);
+		ASSERT_TEXT(text_of(c, "unit"), r->unit);
+		ASSERT_TEXT(text_of(c, "doc"), r->doc);
+		CU_ASSERT_EQUAL(number_of(c, "total"), 3000 * i + 3);
+		CU_ASSERT_EQUAL(json_array_size(ranks), RANKS);
+		for (unsigned int k = 0; k < RANKS; k++)
+			CU_ASSERT_EQUAL(
+				json_integer_value(json_array_get(ranks, k)),
+				1000 * i + k);
+	}
+	json_decref(o);
+}
+
+static void a_counter_beyond_json_is_its_largest_number(void)
+{
+	json_t *o, *c;
+
+	fill();
+	words[1][0] = UINT64_MAX;
+	words[0][0] = words[2][0] = 0;
+	o = printed();
+	c = json_object_get(json_object_get(o, "counters"),
+			    dsm_stat_row(0)->name);
+	CU_ASSERT_EQUAL(number_of(c, "total"), INT64_MAX);
+	CU_ASSERT_EQUAL(json_integer_value(
+				json_array_get(json_object_get(c, "ranks"), 1)),
+			INT64_MAX);
+	json_decref(o);
+}
+
+static void a_full_disk_is_an_error(void)
+{
+	FILE *f = fopen("/dev/full", "w");
+
+	NEED(f);
+	fill();
+	CU_ASSERT_EQUAL(jiarun_json_print(f, counters, RANKS), -EIO);
+	fclose(f);
+}
+
+/* The @fail_at-th allocation fails, and all after it. */
+static long allocations, fail_at;
+
+static void *scarce_malloc(size_t n)
+{
+	return ++allocations >= fail_at ? NULL : malloc(n);
+}
+
+static void no_memory_is_an_error_wherever_it_happens(void)
+{
+	FILE *f = fopen("/dev/null", "w");
+	int err = -ENOMEM;
+
+	NEED(f);
+	fill();
+	json_set_alloc_funcs(scarce_malloc, free);
+	for (fail_at = 1; err && fail_at < 100000; fail_at++) {
+		allocations = 0;
+		err = jiarun_json_print(f, counters, RANKS);
+		CU_ASSERT(!err || err == -ENOMEM || err == -EIO);
+	}
+	CU_ASSERT_EQUAL(err, 0);
+	CU_ASSERT(fail_at > 5L * DSM_STAT_NR);
+	json_set_alloc_funcs(malloc, free);
+	fclose(f);
+}
+
+CU_TestInfo test_jiarun_json[] = {
+	{ "every counter is there with its words and figures",
+	  every_counter_is_there_with_its_words_and_figures },
+	{ "a counter beyond JSON is its largest number",
+	  a_counter_beyond_json_is_its_largest_number },
+	{ "a full disk is an error", a_full_disk_is_an_error },
+	{ "no memory is an error wherever it happens",
+	  no_memory_is_an_error_wherever_it_happens },
+	CU_TEST_INFO_NULL,
+};
