@@ -104,8 +104,8 @@ static void fill(struct sor *s)
 	owned(s, jia_pid, &first, &end);
 	for (long i = first; i < end; i++)
 		for (long j = 0; j < s->cols + 2; j++)
-			/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference):
-			 * allocate() gave every row a place */
+			/* allocate() gave every row a place. */
+			/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
 			s->cell[(i + j) & 1][i][j / 2] = initial(i, j);
 }
 

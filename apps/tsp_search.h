@@ -101,7 +101,7 @@ static void rest_of(const struct search *s, const struct path *p,
 static double spanning_tree(const struct search *s, struct rest *r,
 			    const double *price)
 {
-	double cost[TSP_MAX], sum = 0;
+	double cost[TSP_MAX] = { 0 }, sum = 0;
 	int from[TSP_MAX] = { 0 }, open[TSP_MAX] = { 0 };
 	int left = r->count - 1, now = 0;
 
