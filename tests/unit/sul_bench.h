@@ -43,6 +43,7 @@ struct bench {
 	unsigned int windows; /* at least 1 is opened */
 	size_t bytes; /* of each; 0: 64 KiB */
 	uint64_t seed; /* of the simulator */
+	bool whole; /* it does no operation in pieces */
 	uint64_t steps; /* out: it has made */
 	unsigned int spin_us;
 	bool cancel; /* end the job after 100 ms: waits shall notice */
