@@ -291,7 +291,6 @@ int main(int argc, char **argv)
 			 .opts = opts,
 			 .nopts = sizeof(opts) / sizeof(opts[0]) };
 	double residual = 0;
-	int status;
 
 	app_init(&a, argc, argv);
 	m.nb = (m.n + m.b - 1) / m.b;
@@ -305,9 +304,8 @@ int main(int argc, char **argv)
 		   m.n, m.b, m.grid_rows, m.grid_cols);
 	if (jia_pid == 0)
 		residual = scaled_residual(&m);
-	status = app_verdict(&a, residual < RESIDUAL_MAX,
-			     "scaled residual %.4f (limit %.0f)", residual,
-			     RESIDUAL_MAX);
 	free(m.block);
-	return status;
+	return app_verdict(&a, residual < RESIDUAL_MAX,
+			   "scaled residual %.4f (limit %.0f)", residual,
+			   RESIDUAL_MAX);
 }

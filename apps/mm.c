@@ -144,8 +144,8 @@ int main(int argc, char **argv)
 			     "%ld of %ld elements differ from the closed form, "
 			     "the last is %u",
 			     *m.wrong, m.n * m.n, m.c[m.n - 1][m.n - 1]);
-	free(m.a);
-	free(m.b);
 	free(m.c);
+	free(m.b);
+	free(m.a);
 	return status;
 }
