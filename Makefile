@@ -239,7 +239,7 @@ sanitize-tsan: tests
 # --- clang-tidy: a stamp per file ---------------------------------------------
 tidy_src := $(wildcard comm/*.c dsm/*.c apps/*.c tools/*.c tests/*.c tests/*/*.c)
 tidy: $(tidy_src:%.c=$(O)/tidy/%)
-$(O)/tidy/%: %.c .clang-tidy $(wildcard */*.h */*.def kernel/uapi/*.h)
+$(O)/tidy/%: %.c .clang-tidy apps/.clang-tidy tests/.clang-tidy $(wildcard */*.h */*.def kernel/uapi/*.h)
 	@mkdir -p $(@D)
 	$(call say,TIDY)
 	$(Q)clang-tidy --quiet --warnings-as-errors='*' $< -- -std=gnu11 \

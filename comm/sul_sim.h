@@ -29,12 +29,15 @@ struct sul_sim;
  * @ranks:     ports it can hold.
  * @piece_ppm: chance, in a million, that an operation is done in pieces.
  * @yield_ppm: chance, in a million, that sul_sim_point() lets others run.
+ * @slow_ppm:  chance, in a million, that a link or a coroutine is slow: of its
+ *             steps only one in 32 takes place when it is its turn.
  */
 struct sul_sim_config {
 	uint64_t seed;
 	int ranks;
 	uint32_t piece_ppm;
 	uint32_t yield_ppm;
+	uint32_t slow_ppm;
 };
 
 int sul_sim_new(struct sul_sim **out, const struct sul_sim_config *cfg);

@@ -332,7 +332,11 @@ void dsm_barrier(struct dsm_thread *t, enum dsm_meeting kind);
  */
 int dsm_alloc(struct dsm_node *n, uint64_t bytes, uint64_t block, int home,
 	      unsigned int order, uint32_t *page);
-/* Between two rendezvous; -EINVAL: nothing was allocated there. */
+/*
+ * Between two rendezvous, the first a DSM_MEET_WAIT: when a rank has left a
+ * barrier, others may still be refreshing their copies from it.  -EINVAL:
+ * nothing was allocated there.
+ */
 int dsm_free(struct dsm_node *n, uint32_t page);
 void dsm_home_move(struct dsm_node *n, uint32_t unit, int to);
 

@@ -200,8 +200,8 @@ int jiarun_ranks_start(struct jiarun_ranks *rs, const struct jiarun_options *o,
 	rs->rank = calloc((size_t)rs->nr, sizeof(*rs->rank));
 	s.pipes = o->label ? calloc((size_t)rs->nr, sizeof(*s.pipes)) : NULL;
 	if (!rs->rank || (o->label && !s.pipes)) {
-		error_set(e, 0, "memory");
 		free(s.pipes);
+		error_set(e, 0, "memory");
 		return -1;
 	}
 	limit_raise(in);

@@ -22,6 +22,7 @@ enum {
 struct job {
 	const char *self; /* path of this program */
 	const char *jiarun; /* path of jiarun */
+	bool own_jiarun; /* ... which is the one next to this program */
 	unsigned int ranks, threads, pages; /* pages 0: by the seed */
 	uint64_t ops, seed;
 	uint32_t first_round;

@@ -223,7 +223,8 @@ static void find_paths(struct job *job, char self[PATH_MAX],
 	slash = strrchr(self, '/');
 	snprintf(jiarun, PATH_MAX + 16, "%.*s/../bin/jiarun",
 		 (int)(slash - self), self);
-	if (!job->jiarun)
+	job->own_jiarun = !job->jiarun;
+	if (job->own_jiarun)
 		job->jiarun = jiarun;
 	if (access(job->jiarun, X_OK))
 		refuse("cannot run", job->jiarun);

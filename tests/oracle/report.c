@@ -40,28 +40,34 @@ static struct plan *plan_of(struct record *rec, uint32_t round)
 			 rec->release);
 }
 
+/* The command of this run but for what --ops says. */
+static void put_command(const struct job *job, FILE *f)
+{
+	fprintf(f, "%s --ranks %u --threads %u --seed 0x%" PRIx64, job->self,
+		job->ranks, job->threads, job->seed);
+	if (!job->own_jiarun)
+		fprintf(f, " --jiarun %s", job->jiarun);
+	if (job->pages)
+		fprintf(f, " --pages %u", job->pages);
+	if (job->vary)
+		fprintf(f, " --vary");
+	for (unsigned int i = 0; i < job->nsets; i++)
+		fprintf(f, " --set %s", job->set[i]);
+}
+
 void report_replay(const struct job *job, uint32_t round)
 {
-	char cmd[4096];
-	int n;
-
-	n = snprintf(cmd, sizeof(cmd),
-		     "%s --ranks %u --threads %u --ops %" PRIu64
-		     " --seed 0x%" PRIx64,
-		     job->self, job->ranks, job->threads, job->ops, job->seed);
-	if (job->pages)
-		n += snprintf(cmd + n, sizeof(cmd) - (size_t)n, " --pages %u",
-			      job->pages);
-	if (job->vary)
-		n += snprintf(cmd + n, sizeof(cmd) - (size_t)n, " --vary");
-	for (unsigned int i = 0; i < job->nsets; i++)
-		n += snprintf(cmd + n, sizeof(cmd) - (size_t)n, " --set %s",
-			      job->set[i]);
-	fprintf(stderr, "  replay:      %s\n", cmd);
+	fprintf(stderr, "  replay:      ");
+	put_command(job, stderr);
+	fprintf(stderr, " --ops %" PRIu64, job->ops);
+	if (job->first_round)
+		fprintf(stderr, " --first-round %u", job->first_round);
+	fprintf(stderr, "\n  this round:  ");
+	put_command(job, stderr);
 	fprintf(stderr,
-		"  this round:  %s --first-round %u --repeat 20\n"
+		" --ops 1 --first-round %u --repeat 50\n"
 		"  (the seed fixes what each thread tries, not how they interleave)\n",
-		cmd, round);
+		round);
 }
 
 static void print_event(struct record *rec, const struct plan *plan,

@@ -79,7 +79,7 @@ static int run_sim(struct bench *b, struct rank_run *r)
 {
 	struct sul_sim_config cfg = { .seed = b->seed,
 				      .ranks = b->ranks,
-				      .piece_ppm = 300000,
+				      .piece_ppm = b->whole ? 0 : 300000,
 				      .yield_ppm = 300000 };
 	struct sul_sim *sim;
 	int err = sul_sim_new(&sim, &cfg);

@@ -3,7 +3,7 @@
  * sul_bench.h - one test body, run by every rank of a small job in any world.
  *
  * A body is what a rank does; it returns 0, or the line of what went wrong
- * (NEED() does that).  The bench opens the port, calls the body, closes.
+ * (MUST() does that).  The bench opens the port, calls the body, closes.
  */
 #ifndef SUL_BENCH_H
 #define SUL_BENCH_H
@@ -43,6 +43,7 @@ struct bench {
 	unsigned int windows; /* at least 1 is opened */
 	size_t bytes; /* of each; 0: 64 KiB */
 	uint64_t seed; /* of the simulator */
+	bool whole; /* it does no operation in pieces */
 	uint64_t steps; /* out: it has made */
 	unsigned int spin_us;
 	bool cancel; /* end the job after 100 ms: waits shall notice */
@@ -64,7 +65,7 @@ void bench_nap(struct sul_port *p);
 /* Rank 0 lets all go on when all have come; uses the end of window 0. */
 int bench_meet(struct sul_port *p, uint32_t round);
 
-#define NEED(what)                                                       \
+#define MUST(what)                                                       \
 	do {                                                             \
 		if (!(what)) {                                           \
 			fprintf(stderr, "\n    %s:%d: rank %d: %s\n",    \

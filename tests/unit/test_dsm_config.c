@@ -157,7 +157,9 @@ static void a_bad_value_is_refused_with_what_is_allowed(void)
 		{ "cache", "1 g", -EINVAL, SIZE },
 		{ "cache", "65535", -ERANGE, SIZE },
 		{ "cache", "161g", -ERANGE, SIZE },
-		{ "cache", "16777217t", -ERANGE, SIZE }, /* beyond 2^64 */
+		/* Beyond 2^64, and in the range if the rest is taken. */
+		{ "cache", "17179869185g", -ERANGE, SIZE },
+		{ "cache", "18014398509482048k", -ERANGE, SIZE },
 		{ "cache", "18446744073709551615t", -ERANGE, SIZE },
 		{ "block", "5000", -ERANGE, POWER },
 		{ "block", "12k", -ERANGE, POWER },
@@ -196,7 +198,7 @@ static void a_hostile_value_is_shown_escaped_and_cut(void)
 	ASSERT_REFUSED(s, set(&s, "migrate", "\x1b[2J\n\xff'"), -EINVAL,
 		       "--set migrate='\\x1b[2J\\n\\xff'': must be yes or no "
 		       "(or on, off, 1, 0)");
-	NEED(value);
+	REQUIRE(value);
 	memset(value, '9', len);
 	value[len] = 0;
 	ASSERT_REFUSED(s, set(&s, "keep", value), -ERANGE,

@@ -77,7 +77,7 @@ static inline void write_file(const char *bytes, size_t len)
 {
 	FILE *f = fopen(path, "w");
 
-	NEED(f);
+	REQUIRE(f);
 	CU_ASSERT_EQUAL(fwrite(bytes, 1, len, f), len);
 	CU_ASSERT_EQUAL(fclose(f), 0);
 }

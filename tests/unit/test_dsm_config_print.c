@@ -11,7 +11,7 @@ static char *printed(void (*print)(FILE *f, const struct dsm_settings *s),
 	size_t len = 0;
 	FILE *f = open_memstream(&text, &len);
 
-	NEED(f);
+	REQUIRE(f);
 	print(f, s);
 	CU_ASSERT_EQUAL(fclose(f), 0);
 	return text;
@@ -42,7 +42,7 @@ static const char *line_at(const char *text, size_t nr)
 {
 	while (nr--) {
 		text = strchr(text, '\n');
-		NEED(text);
+		REQUIRE(text);
 		text++;
 	}
 	return text;

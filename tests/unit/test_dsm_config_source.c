@@ -274,7 +274,7 @@ static void an_enormous_variable_is_refused(void)
 	size_t len = 1 << 20;
 	char *var = malloc(len + 1);
 
-	NEED(var);
+	REQUIRE(var);
 	memset(var, 'X', len);
 	var[len] = 0;
 	memcpy(var, "JIA_", 4);

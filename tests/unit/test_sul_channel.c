@@ -60,16 +60,16 @@ static int everybody_sends_to_everybody(struct sul_port *p, void *ctx)
 	struct sul_stats s;
 
 	(void)ctx;
-	NEED(!sul_handler(p, H_NUMBER, take_number, &n));
+	MUST(!sul_handler(p, H_NUMBER, take_number, &n));
 	for (uint32_t i = 0; i < messages(p); i++)
 		for (int r = 0; r < sul_ranks(p); r++)
-			NEED(!sul_send(p, r, H_NUMBER, body,
+			MUST(!sul_send(p, r, H_NUMBER, body,
 				       number_fill(body, sul_rank(p), i)));
-	NEED(!sul_wait(p, done, 0, 50000));
-	NEED(!n.wrong);
+	MUST(!sul_wait(p, done, 0, 50000));
+	MUST(!n.wrong);
 	sul_stats_read(p, &s);
-	NEED(!s.dropped);
-	NEED(s.operations >= messages(p) * (uint64_t)(sul_ranks(p) - 1));
+	MUST(!s.dropped);
+	MUST(s.operations >= messages(p) * (uint64_t)(sul_ranks(p) - 1));
 	return 0;
 }
 
@@ -105,12 +105,12 @@ static int slow_receiver(struct sul_port *p, void *ctx)
 	unsigned char body[SUL_MESSAGE_MAX];
 
 	(void)ctx;
-	NEED(!sul_handler(p, H_NUMBER, take_number, &n));
+	MUST(!sul_handler(p, H_NUMBER, take_number, &n));
 	if (sul_rank(p)) {
 		for (uint32_t i = 0; i < 2 * MESSAGES; i++) {
-			NEED(!sul_send(p, 0, H_NUMBER, body,
+			MUST(!sul_send(p, 0, H_NUMBER, body,
 				       number_fill(body, 1, i)));
-			NEED(!sul_notify(p, 0, 0, 8, i + 1));
+			MUST(!sul_notify(p, 0, 0, 8, i + 1));
 		}
 		return 0;
 	}
@@ -118,13 +118,13 @@ static int slow_receiver(struct sul_port *p, void *ctx)
 		struct sul_watch w = { sent, sul_word_read(sent) };
 
 		if (w.old < slots)
-			NEED(!p->ops->wait(p, &w, 1, 50000));
+			MUST(!p->ops->wait(p, &w, 1, 50000));
 	}
 	bench_nap(p);
-	NEED(sul_word_read(sent) == slots); /* the sender waits */
-	NEED(n.total == 0);
-	NEED(!sul_wait(p, sul_window(p, 0), 0, 50000));
-	NEED(n.total == 2 * MESSAGES && !n.wrong);
+	MUST(sul_word_read(sent) == slots); /* the sender waits */
+	MUST(n.total == 0);
+	MUST(!sul_wait(p, sul_window(p, 0), 0, 50000));
+	MUST(n.total == 2 * MESSAGES && !n.wrong);
 	return 0;
 }
 
@@ -173,16 +173,16 @@ static int handlers_send(struct sul_port *p, void *ctx)
 	struct pinger g = { .p = p };
 
 	(void)ctx;
-	NEED(!sul_handler(p, H_PING, take_ping, &g));
-	NEED(!sul_handler(p, H_PONG, take_pong, &g));
+	MUST(!sul_handler(p, H_PING, take_ping, &g));
+	MUST(!sul_handler(p, H_PONG, take_pong, &g));
 	for (uint32_t i = 0; i < PINGS; i++)
 		for (int r = 0; r < sul_ranks(p); r++)
-			NEED(!sul_send(p, r, H_PING, &i, sizeof(i)));
-	NEED(!sul_wait(p, sul_window(p, 0), 0, 50000));
-	NEED(!bench_meet(p, 1)); /* others may still want their pongs */
-	NEED(g.pings == PINGS * (uint32_t)sul_ranks(p));
-	NEED(g.deepest == 1);
-	NEED(!g.polled && !g.failed);
+			MUST(!sul_send(p, r, H_PING, &i, sizeof(i)));
+	MUST(!sul_wait(p, sul_window(p, 0), 0, 50000));
+	MUST(!bench_meet(p, 1)); /* others may still want their pongs */
+	MUST(g.pings == PINGS * (uint32_t)sul_ranks(p));
+	MUST(g.deepest == 1);
+	MUST(!g.polled && !g.failed);
 	return 0;
 }
 
@@ -253,15 +253,15 @@ static int crowds_meet(struct sul_port *p, void *ctx)
 	struct crowd_thread t[THREADS];
 
 	(void)ctx;
-	NEED(!sul_handler(p, H_NUMBER, take_from_crowd, &c));
+	MUST(!sul_handler(p, H_NUMBER, take_from_crowd, &c));
 	for (uint32_t i = 0; i < THREADS; i++) {
 		t[i] = (struct crowd_thread){ .c = &c, .nr = i };
-		NEED(!pthread_create(&t[i].thread, NULL, send_in_crowd, &t[i]));
+		MUST(!pthread_create(&t[i].thread, NULL, send_in_crowd, &t[i]));
 	}
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(t[i].thread, NULL);
-	NEED(!c.failed && !c.wrong);
-	NEED(c.total == 2 * THREADS * MESSAGES);
+	MUST(!c.failed && !c.wrong);
+	MUST(c.total == 2 * THREADS * MESSAGES);
 	return 0;
 }
 
@@ -285,11 +285,11 @@ static int put_slot(struct sul_port *p, uint32_t nr, uint32_t seq, uint16_t len,
 	uint64_t ring =
 		at->ring + (uint64_t)sul_rank(p) * at->slots * SUL_SLOT_BYTES;
 
-	NEED(!p->ops->put(p, 0, SUL_WINDOW_CHANNELS, ring + nr * SUL_SLOT_BYTES,
+	MUST(!p->ops->put(p, 0, SUL_WINDOW_CHANNELS, ring + nr * SUL_SLOT_BYTES,
 			  &m, sizeof(m)));
-	NEED(!p->ops->notify(p, 0, SUL_WINDOW_CHANNELS,
+	MUST(!p->ops->notify(p, 0, SUL_WINDOW_CHANNELS,
 			     at->tail + (uint64_t)sul_rank(p) * 8, tail));
-	NEED(!sul_channel_ring(p, 0));
+	MUST(!sul_channel_ring(p, 0));
 	return p->ops->flush(p);
 }
 
@@ -306,25 +306,25 @@ static int nonsense_is_dropped(struct sul_port *p, void *ctx)
 	struct numbers n = { .p = p };
 
 	(void)ctx;
-	NEED(!sul_handler(p, H_NUMBER, take_number, &n));
+	MUST(!sul_handler(p, H_NUMBER, take_number, &n));
 	if (sul_rank(p)) {
-		NEED(!put_slot(p, 0, 1, SUL_MESSAGE_MAX + 1, H_NUMBER, 1));
-		NEED(!put_slot(p, 1, 2, 0xffff, H_NUMBER, 2));
-		NEED(!put_slot(p, 2, 3, 4, SUL_HANDLERS_MAX, 3));
-		NEED(!put_slot(p, 3, 4, 4, H_NUMBER + 1, 4)); /* no handler */
-		NEED(!put_slot(p, 4, 9, 4, H_NUMBER, 5)); /* wrong number */
+		MUST(!put_slot(p, 0, 1, SUL_MESSAGE_MAX + 1, H_NUMBER, 1));
+		MUST(!put_slot(p, 1, 2, 0xffff, H_NUMBER, 2));
+		MUST(!put_slot(p, 2, 3, 4, SUL_HANDLERS_MAX, 3));
+		MUST(!put_slot(p, 3, 4, 4, H_NUMBER + 1, 4)); /* no handler */
+		MUST(!put_slot(p, 4, 9, 4, H_NUMBER, 5)); /* wrong number */
 		return bench_meet(p, 1) || bench_meet(p, 2) ||
 		       put_slot(p, 5, 6, 4, H_NUMBER, 5000) || bench_meet(p, 3);
 	}
-	NEED(!bench_meet(p, 1));
+	MUST(!bench_meet(p, 1));
 	sul_poll(p);
-	NEED(dropped(p) == 5);
-	NEED(!bench_meet(p, 2));
-	NEED(!bench_meet(p, 3));
+	MUST(dropped(p) == 5);
+	MUST(!bench_meet(p, 2));
+	MUST(!bench_meet(p, 3));
 	sul_poll(p);
-	NEED(dropped(p) == 6); /* a count that nobody can have reached */
-	NEED(n.total == 0);
-	NEED(sul_poll(p) == 0);
+	MUST(dropped(p) == 6); /* a count that nobody can have reached */
+	MUST(n.total == 0);
+	MUST(sul_poll(p) == 0);
 	return 0;
 }
 
@@ -342,18 +342,18 @@ static int refusals(struct sul_port *p, void *ctx)
 	struct numbers n = { .p = p };
 
 	(void)ctx;
-	NEED(sul_handler(p, SUL_HANDLERS_MAX, take_number, &n) == -EINVAL);
-	NEED(sul_handler(p, 0, NULL, &n) == -EINVAL);
-	NEED(sul_handler(p, 0, take_number, &n) == 0);
-	NEED(sul_handler(p, 0, take_number, &n) == -EBUSY);
-	NEED(sul_send(p, -1, 0, body, 1) == -EINVAL);
-	NEED(sul_send(p, sul_ranks(p), 0, body, 1) == -EINVAL);
-	NEED(sul_send(p, 0, SUL_HANDLERS_MAX, body, 1) == -EINVAL);
-	NEED(sul_send(p, 0, 0, body, SUL_MESSAGE_MAX + 1) == -EINVAL);
-	NEED(sul_send(p, 0, 0, body, SIZE_MAX) == -EINVAL);
-	NEED(sul_send(p, 0, 0, NULL, 1) == -EINVAL);
-	NEED(sul_poll(p) == 0);
-	NEED(n.total == 0);
+	MUST(sul_handler(p, SUL_HANDLERS_MAX, take_number, &n) == -EINVAL);
+	MUST(sul_handler(p, 0, NULL, &n) == -EINVAL);
+	MUST(sul_handler(p, 0, take_number, &n) == 0);
+	MUST(sul_handler(p, 0, take_number, &n) == -EBUSY);
+	MUST(sul_send(p, -1, 0, body, 1) == -EINVAL);
+	MUST(sul_send(p, sul_ranks(p), 0, body, 1) == -EINVAL);
+	MUST(sul_send(p, 0, SUL_HANDLERS_MAX, body, 1) == -EINVAL);
+	MUST(sul_send(p, 0, 0, body, SUL_MESSAGE_MAX + 1) == -EINVAL);
+	MUST(sul_send(p, 0, 0, body, SIZE_MAX) == -EINVAL);
+	MUST(sul_send(p, 0, 0, NULL, 1) == -EINVAL);
+	MUST(sul_poll(p) == 0);
+	MUST(n.total == 0);
 	return 0;
 }
 
@@ -373,16 +373,16 @@ static int wait_runs_handlers(struct sul_port *p, void *ctx)
 	struct sul_word *word = (struct sul_word *)sul_window(p, 0) + 2;
 
 	(void)ctx;
-	NEED(!sul_handler(p, 0, set_word, p));
+	MUST(!sul_handler(p, 0, set_word, p));
 	if (sul_rank(p)) {
 		bench_nap(p); /* the other one sleeps by now */
-		NEED(!sul_send(p, 0, 0, NULL, 0));
+		MUST(!sul_send(p, 0, 0, NULL, 0));
 		return 0;
 	}
-	NEED(!sul_wait(p, word, 0, 50000));
-	NEED(sul_word_read(word) == 7);
+	MUST(!sul_wait(p, word, 0, 50000));
+	MUST(sul_word_read(word) == 7);
 	if (!bench_simulated(p))
-		NEED(sul_wait(p, word, 7, 30) == -ETIMEDOUT);
+		MUST(sul_wait(p, word, 7, 30) == -ETIMEDOUT);
 	return 0;
 }
 
@@ -401,8 +401,8 @@ static int send_without_end(struct sul_port *p, void *ctx)
 		return 0; /* and takes nothing */
 	while (!err)
 		err = sul_send(p, 0, 0, "x", 1);
-	NEED(err == -ECANCELED);
-	NEED(sul_poll(p) == -ECANCELED);
+	MUST(err == -ECANCELED);
+	MUST(sul_poll(p) == -ECANCELED);
 	return 0;
 }
 

@@ -16,7 +16,7 @@ bool same_text(const char *got, const char *expected);
 
 /* What the rest of a test cannot do without.  CUnit leaves the test by longjmp,
  * which analysers do not know; the abort is for them. */
-#define NEED(x)                            \
+#define REQUIRE(x)                         \
 	do {                               \
 		CU_ASSERT_FATAL((x) != 0); \
 		if (!(x))                  \
