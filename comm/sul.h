@@ -45,6 +45,8 @@
 extern "C" {
 #endif
 
+#pragma GCC visibility push(default) /* what libsul.so exports */
+
 enum {
 	SUL_WINDOWS_MAX = 8, /* windows of one port: the dsm layer needs 4 */
 	SUL_RANKS_MAX = 1024, /* ranks of a job: 10 bits in a lock's token */
@@ -196,6 +198,8 @@ int sul_recv_wait(struct sul_port *p, unsigned int channel, int *from,
 /* Waits for the buffer to be posted; returns when the data is in it. */
 int sul_send_large(struct sul_port *p, int rank, unsigned int channel,
 		   const void *buf, size_t len, int timeout_ms);
+
+#pragma GCC visibility pop
 
 #ifdef __cplusplus
 }

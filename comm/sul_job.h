@@ -26,6 +26,8 @@
 
 #include "sul_abi.h"
 
+#pragma GCC visibility push(default) /* what libsul.so exports */
+
 enum {
 	SUL_JOB_TEXT_MAX = 1024, /* bytes of the failure's text, with the 0 */
 	SUL_JOB_NOTE_MAX = 160, /* bytes of what a rank is doing */
@@ -102,5 +104,7 @@ void sul_job_failure(const struct sul_job *j, int *rank, int *status,
 		     char text[SUL_JOB_TEXT_MAX]);
 /* The word that says it: nonzero after a failure; waiters watch it too. */
 struct sul_word *sul_job_abort_word(struct sul_job *j);
+
+#pragma GCC visibility pop
 
 #endif /* SUL_JOB_H */

@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "sul_sleep.h"
@@ -244,6 +245,18 @@ static int shm_close_windows(struct sul_port *p, int err)
 	return err;
 }
 
+/* Every rank sets the same size; nobody cuts what another has used. */
+static int set_size(int fd, uint64_t bytes)
+{
+	struct rlimit most;
+
+	/* Beyond this limit ftruncate() would end us with SIGXFSZ. */
+	if (bytes > INT64_MAX ||
+	    (!getrlimit(RLIMIT_FSIZE, &most) && most.rlim_cur < bytes))
+		return -EFBIG;
+	return ftruncate(fd, (off_t)bytes) ? -errno : 0;
+}
+
 static int shm_open_port(struct sul_port *p, const struct sul_config *cfg)
 {
 	struct shm *s;
@@ -266,10 +279,9 @@ static int shm_open_port(struct sul_port *p, const struct sul_config *cfg)
 	}
 	s->stride = at;
 
-	/* Every rank sets the same size; nobody cuts what another has used. */
-	if (ftruncate(s->fd,
-		      (off_t)(s->first + (uint64_t)cfg->ranks * s->stride)))
-		return shm_close_windows(p, -errno);
+	err = set_size(s->fd, s->first + (uint64_t)cfg->ranks * s->stride);
+	if (err)
+		return shm_close_windows(p, err);
 	for (unsigned int w = 0; w < SUL_WINDOWS_ALL; w++) {
 		char *base;
 

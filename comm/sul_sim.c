@@ -19,6 +19,7 @@
 
 enum {
 	STACK_BYTES = 128 << 10, /* a coroutine's; deepest use seen is 10 KiB */
+	SLOW_FACTOR = 32
 };
 
 enum op_kind {
@@ -51,6 +52,7 @@ struct op {
 struct link {
 	struct op *head, *tail;
 	uint32_t active_at; /* index in sul_sim.active, while head is there */
+	bool slow;
 };
 
 enum task_state {
@@ -63,6 +65,7 @@ enum task_state {
 struct task {
 	struct sul_coro *coro;
 	enum task_state state;
+	bool slow;
 	struct sul_watch watch[SUL_WATCH_MAX]; /* TASK_WORD */
 	unsigned int nr_watch;
 	int rank; /* TASK_FLUSH */
@@ -108,6 +111,17 @@ static bool chance(struct sul_sim *s, uint32_t ppm)
 	return below(s, 1000000) < ppm;
 }
 
+static bool draw_slow(struct sul_sim *s)
+{
+	return s->cfg.slow_ppm && chance(s, s->cfg.slow_ppm);
+}
+
+/* Is it too slow for its turn? */
+static bool misses_turn(struct sul_sim *s, bool slow)
+{
+	return slow && below(s, SLOW_FACTOR);
+}
+
 /* --- the world ---------------------------------------------------------------- */
 
 int sul_sim_new(struct sul_sim **out, const struct sul_sim_config *cfg)
@@ -127,6 +141,8 @@ int sul_sim_new(struct sul_sim **out, const struct sul_sim_config *cfg)
 		sul_sim_free(s);
 		return -ENOMEM;
 	}
+	for (size_t i = 0; i < n * n; i++)
+		s->links[i].slow = draw_slow(s);
 	*out = s;
 	return 0;
 }
@@ -190,6 +206,7 @@ int sul_sim_spawn(struct sul_sim *s, void (*fn)(void *arg), void *arg)
 	err = sul_coro_new(&t->coro, fn, arg, STACK_BYTES);
 	if (err)
 		return err;
+	t->slow = draw_slow(s);
 	make_ready(s, s->nr_tasks++);
 	s->live++;
 	return 0;
@@ -267,11 +284,12 @@ void sul_sim_notify(struct sul_sim *s, struct sul_word *word, uint32_t value)
 static void step_task(struct sul_sim *s)
 {
 	uint32_t at = below(s, s->nr_ready);
-	struct task *t;
+	struct task *t = &s->tasks[s->ready[at]];
 
+	if (misses_turn(s, t->slow))
+		return;
 	s->current = s->ready[at];
 	s->ready[at] = s->ready[--s->nr_ready];
-	t = &s->tasks[s->current];
 	if (sul_coro_resume(t->coro)) {
 		t = &s->tasks[s->current]; /* it may have spawned */
 		t->state = TASK_ENDED;
@@ -437,6 +455,8 @@ static void step_link(struct sul_sim *s)
 	uint32_t nr = s->active[below(s, s->nr_active)];
 	struct sul_port *target = s->ports[(int)nr % s->cfg.ranks];
 
+	if (misses_turn(s, s->links[nr].slow))
+		return;
 	if (execute(s, s->links[nr].head, target))
 		complete(s, nr);
 }

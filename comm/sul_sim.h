@@ -19,6 +19,8 @@
 
 #include "sul_abi.h"
 
+#pragma GCC visibility push(default) /* what libsul.so exports */
+
 struct sul_sim;
 
 /**
@@ -27,12 +29,15 @@ struct sul_sim;
  * @ranks:     ports it can hold.
  * @piece_ppm: chance, in a million, that an operation is done in pieces.
  * @yield_ppm: chance, in a million, that sul_sim_point() lets others run.
+ * @slow_ppm:  chance, in a million, that a link or a coroutine is slow: of its
+ *             steps only one in 32 takes place when it is its turn.
  */
 struct sul_sim_config {
 	uint64_t seed;
 	int ranks;
 	uint32_t piece_ppm;
 	uint32_t yield_ppm;
+	uint32_t slow_ppm;
 };
 
 int sul_sim_new(struct sul_sim **out, const struct sul_sim_config *cfg);
@@ -53,5 +58,7 @@ void sul_sim_notify(struct sul_sim *s, struct sul_word *word, uint32_t value);
 
 uint64_t sul_sim_random(struct sul_sim *s);
 uint64_t sul_sim_steps(const struct sul_sim *s); /* the clock */
+
+#pragma GCC visibility pop
 
 #endif /* SUL_SIM_H */

@@ -260,6 +260,11 @@ static struct sul_word *meet_word(const struct dsm_node *n)
 
 void dsm_barrier(struct dsm_thread *t, enum dsm_meeting kind)
 {
+	static const enum dsm_call_kind call[] = {
+		[DSM_MEET_BARRIER] = DSM_CALL_jia_barrier,
+		[DSM_MEET_WAIT] = DSM_CALL_jia_wait,
+		[DSM_MEET_EXIT] = DSM_CALL_jia_exit,
+	};
 	struct dsm_node *n = t->node;
 	uint64_t start = n->env->now_ns(n->env_ctx);
 	uint32_t meeting;
@@ -273,6 +278,7 @@ void dsm_barrier(struct dsm_thread *t, enum dsm_meeting kind)
 		return;
 	}
 	n->meeting = 0;
+	dsm_call_record(n, call[kind], NULL, t->site);
 	dsm_leave(n);
 	rank_barrier(t, kind);
 	n->meet_nr = meeting + 1;

@@ -41,7 +41,7 @@ static struct record *record_at(const struct dsm_node *n, uint64_t nr)
 }
 
 void dsm_call_record(struct dsm_node *n, enum dsm_call_kind kind,
-		     const uint64_t args[3], uintptr_t site)
+		     const uint64_t *args, uintptr_t site)
 {
 	uint64_t nr = ++n->calls;
 	struct record *r = record_at(n, nr);

@@ -24,7 +24,7 @@ void dsm_call_layout(struct dsm_layout *at);
 /* One thread of a rank makes a collective call, from @site (a return address,
  * or 0).  Under the rank mutex, or before a second thread. */
 void dsm_call_record(struct dsm_node *n, enum dsm_call_kind kind,
-		     const uint64_t args[3], uintptr_t site);
+		     const uint64_t *args, uintptr_t site); /* 3, or NULL */
 
 /* End the job: @child's calls differ from ours; it has made @child_calls. */
 _Noreturn void dsm_call_differ(struct dsm_node *n, int child,

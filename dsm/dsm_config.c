@@ -153,7 +153,7 @@ void dsm_config_put_origin(struct dsm_text *t, const struct dsm_origin *o)
 		[DSM_SOURCE_FILE] = "", /* the file's name says it */
 		[DSM_SOURCE_ENV] = "environment",
 		[DSM_SOURCE_JIARUN] = "jiarun --set",
-		[DSM_SOURCE_CALL] = "jia_set()",
+		[DSM_SOURCE_CALL] = "program",
 	};
 
 	dsm_text_puts(t, names[o->source]);
@@ -221,10 +221,25 @@ static int parse_number(struct dsm_span s, uint64_t *out)
 	return used == s.n ? 0 : -EINVAL;
 }
 
+/* Powers of two that a unit stands for; -1: not a unit. */
+static int unit_shift(char c)
+{
+	switch (tolower((unsigned char)c)) {
+	case 'k':
+		return 10;
+	case 'm':
+		return 20;
+	case 'g':
+		return 30;
+	case 't':
+		return 40;
+	}
+	return -1;
+}
+
 static int parse_size(struct dsm_span s, uint64_t *out)
 {
-	static const char units[] = "kmgt";
-	unsigned int shift = 0;
+	int shift = 0;
 	uint64_t v;
 	size_t used;
 	int err;
@@ -232,16 +247,12 @@ static int parse_size(struct dsm_span s, uint64_t *out)
 	err = parse_digits(s, &v, &used);
 	if (err)
 		return err;
-	if (used + 1 == s.n) {
-		const char *u = memchr(units, tolower((unsigned char)s.p[used]),
-				       strlen(units));
-
-		if (!u)
-			return -EINVAL;
-		shift = 10 * (unsigned int)(u - units + 1);
-	} else if (used != s.n) {
+	if (used + 1 == s.n)
+		shift = unit_shift(s.p[used]);
+	else if (used != s.n)
 		return -EINVAL;
-	}
+	if (shift < 0)
+		return -EINVAL;
 	if (v > UINT64_MAX >> shift)
 		return -ERANGE;
 	*out = v << shift;
@@ -336,9 +347,9 @@ static int refuse_name(struct dsm_span name, size_t nearest,
 
 	dsm_text_init(&t, err, DSM_CONFIG_ERR_MAX);
 	dsm_config_put_where(&t, o);
-	dsm_text_puts(&t, "unknown parameter '");
+	dsm_text_puts(&t, "'");
 	put_span(&t, name);
-	dsm_text_puts(&t, "'; the nearest is '");
+	dsm_text_puts(&t, "' is not a parameter; the nearest is '");
 	dsm_text_puts(&t, dsm_config_rows[nearest].name);
 	dsm_text_puts(&t, "' (jiarun --list-parameters shows all)");
 	return -ENOENT;
@@ -472,7 +483,7 @@ static int check_region(const struct dsm_settings *s, char *err)
 
 uint64_t dsm_config_cache_min(const struct dsm_config *c, unsigned int threads)
 {
-	return threads * DSM_CONFIG_CACHE_UNITS * c->block;
+	return (uint64_t)threads * DSM_CONFIG_CACHE_UNITS * c->block;
 }
 
 /* For one thread; jia_threads() asks again for those that it declares. */

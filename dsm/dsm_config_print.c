@@ -31,8 +31,8 @@ enum {
 static const char *type_name(enum dsm_config_type type)
 {
 	static const char *const names[] = {
-		[DSM_TYPE_U32] = "number",  [DSM_TYPE_BYTES] = "size",
-		[DSM_TYPE_POW2] = "size^2", [DSM_TYPE_BOOL] = "yes/no",
+		[DSM_TYPE_U32] = "number",    [DSM_TYPE_BYTES] = "size",
+		[DSM_TYPE_POW2] = "size 2^n", [DSM_TYPE_BOOL] = "yes/no",
 		[DSM_TYPE_ENUM] = "choice",
 	};
 
@@ -159,18 +159,36 @@ void dsm_config_values(FILE *f, const struct dsm_settings *s)
 
 /* --- the manual ------------------------------------------------------------ */
 
-/* In running text, where only a backslash, a hyphen and the first character of
- * a line mean anything to troff; no text of ours begins with . or '. */
+enum {
+	ROFF_COLUMNS = 72 /* where a line of source is broken: mandoc's style */
+};
+
+static void break_line(FILE *f, size_t *col)
+{
+	fputc('\n', f);
+	*col = 0;
+}
+
+/*
+ * A paragraph, broken at blanks.  In running text only a backslash, a hyphen
+ * and the first character of a line mean anything to troff; no word of ours
+ * begins with . or '.
+ */
 static void roff_text(FILE *f, const char *s)
 {
-	for (; *s; s++) {
+	size_t col = 0;
+
+	for (; *s; s++, col++) {
 		if (*s == '\\')
 			fputs("\\e", f);
 		else if (*s == '-')
 			fputs("\\-", f);
+		else if (*s == ' ' && col + strcspn(s + 1, " ") > ROFF_COLUMNS)
+			break_line(f, &col);
 		else
 			fputc(*s, f);
 	}
+	fputs(".\n", f);
 }
 
 void dsm_config_roff(FILE *f)
@@ -183,14 +201,13 @@ void dsm_config_roff(FILE *f)
 		fprintf(f, ".TP\n.B %s\n", r->name);
 		roff_text(f, r->doc);
 		dsm_text_init(&t, buf, sizeof(buf));
-		dsm_text_puts(&t, ".\nDefault ");
+		dsm_text_puts(&t, "Default ");
 		dsm_config_put_value(&t, r, r->dflt);
 		dsm_text_puts(&t, "; ");
 		dsm_config_put_allowed(&t, r);
-		dsm_text_puts(&t, r->when == DSM_WHEN_START ?
-					  ".\nFixed once the job runs.\n" :
-					  ".\n");
 		roff_text(f, buf);
+		if (r->when == DSM_WHEN_START)
+			roff_text(f, "Fixed once the job runs");
 	}
 }
 
@@ -198,7 +215,6 @@ void dsm_config_roff_env(FILE *f)
 {
 #define ENV(name, doc)                       \
 	fputs(".TP\n.B JIA_" #name "\n", f); \
-	roff_text(f, doc);                   \
-	fputs(".\n", f);
+	roff_text(f, doc);
 #include "dsm_env.def"
 }

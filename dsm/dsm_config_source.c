@@ -19,8 +19,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "sul_job.h" /* SUL_JOB_ENV */
-
 static const char prefix[] = "JIA_";
 #define PREFIX_LEN (sizeof(prefix) - 1)
 
@@ -29,9 +27,6 @@ static const char *const reserved[] = {
 #include "dsm_env.def"
 };
 #define NR_RESERVED (sizeof(reserved) / sizeof(reserved[0]))
-
-_Static_assert(sizeof("JIA_JOB") == sizeof(SUL_JOB_ENV),
-	       "dsm_env.def has the variable of sul_job.h");
 
 /* --- lines ----------------------------------------------------------------- */
 

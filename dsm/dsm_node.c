@@ -178,20 +178,40 @@ void dsm_node_close(struct dsm_node *n)
 	free(n);
 }
 
+static struct dsm_thread *free_slot(struct dsm_node *n)
+{
+	for (uint32_t i = 0; i < n->cfg.threads; i++)
+		if (!n->thread[i].node)
+			return &n->thread[i];
+	return NULL;
+}
+
 struct dsm_thread *dsm_thread_join(struct dsm_node *n)
 {
-	struct dsm_thread *t = NULL;
+	struct dsm_thread *t;
 
 	dsm_enter(n, NULL);
-	if (n->thread_nr < n->cfg.threads) {
-		t = &n->thread[n->thread_nr];
+	t = free_slot(n);
+	if (t) {
 		t->node = n;
-		t->slot = n->thread_nr++;
+		t->slot = (uint32_t)(t - n->thread);
+		t->depth = 0;
+		if (n->thread_nr <= t->slot)
+			n->thread_nr = t->slot + 1;
 		for (int i = 0; i < DSM_RECENT_PER_THREAD; i++)
 			t->recent[i] = DSM_BITS_END;
 	}
 	dsm_leave(n);
 	return t;
+}
+
+void dsm_thread_part(struct dsm_thread *t)
+{
+	struct dsm_node *n = t->node;
+
+	dsm_enter(n, t);
+	t->node = NULL;
+	dsm_leave(n);
 }
 
 void dsm_enter(struct dsm_node *n, const struct dsm_thread *t)

@@ -89,6 +89,7 @@ struct dsm_thread {
 	struct dsm_node *node;
 	uint32_t slot; /* 0 .. cfg.threads-1 */
 	uint32_t depth; /* scopes open */
+	uintptr_t site; /* where the program calls from, or 0 */
 	struct dsm_scope scope[DSM_NEST_MAX];
 	uint32_t recent[DSM_RECENT_PER_THREAD]; /* units of its last faults */
 	uint32_t recent_at;
@@ -154,7 +155,7 @@ struct dsm_node {
 	uint32_t acting; /* slot of the thread that holds the mutex */
 	struct dsm_notice *list[3]; /* of the barrier: own, child's, merged */
 	struct dsm_thread *thread; /* [cfg.threads] */
-	uint32_t thread_nr; /* slots in use */
+	uint32_t thread_nr; /* slots that have been used */
 	uint32_t meeting; /* threads that have reached the barrier */
 	uint32_t meet_nr; /* meetings over */
 	uint32_t tree_nr; /* rendezvous made, see dsm_barrier.c */
@@ -182,6 +183,7 @@ void dsm_node_close(struct dsm_node *n); /* NULL is fine */
 
 /* A thread of the program; NULL when cfg.threads have come already. */
 struct dsm_thread *dsm_thread_join(struct dsm_node *n);
+void dsm_thread_part(struct dsm_thread *t); /* holds no lock */
 
 /* End the job unless @err is 0: @what says what was being done. */
 void dsm_must(struct dsm_node *n, int err, const char *what);
@@ -314,11 +316,12 @@ void dsm_unlock(struct dsm_thread *t, uint32_t lock);
 
 enum dsm_meeting {
 	DSM_MEET_BARRIER, /* all writes become visible */
-	DSM_MEET_WAIT /* nothing does */
+	DSM_MEET_WAIT, /* nothing does */
+	DSM_MEET_EXIT /* a barrier, and the last */
 };
 
 void dsm_barrier_layout(struct dsm_layout *at, uint32_t pages);
-/* @call: what the program calls it, for messages. */
+/* All threads of all ranks; the call is recorded with @t's site. */
 void dsm_barrier(struct dsm_thread *t, enum dsm_meeting kind);
 
 /* --- dsm_home.c: collective calls on memory ---------------------------------------------------- */
@@ -329,7 +332,11 @@ void dsm_barrier(struct dsm_thread *t, enum dsm_meeting kind);
  */
 int dsm_alloc(struct dsm_node *n, uint64_t bytes, uint64_t block, int home,
 	      unsigned int order, uint32_t *page);
-/* Between two rendezvous; -EINVAL: nothing was allocated there. */
+/*
+ * Between two rendezvous, the first a DSM_MEET_WAIT: when a rank has left a
+ * barrier, others may still be refreshing their copies from it.  -EINVAL:
+ * nothing was allocated there.
+ */
 int dsm_free(struct dsm_node *n, uint32_t page);
 void dsm_home_move(struct dsm_node *n, uint32_t unit, int to);
 

@@ -9,9 +9,6 @@
  */
 #include "dsm_text.h"
 
-#include <stdbool.h>
-#include <string.h>
-
 static const char cut_mark[] = "...";
 
 void dsm_text_init(struct dsm_text *t, char *buf, size_t size)
@@ -27,11 +24,16 @@ static bool is_full(const struct dsm_text *t)
 	return t->len == t->size - 1;
 }
 
+static void mark_cut(struct dsm_text *t)
+{
+	for (size_t i = 1; cut_mark[i - 1]; i++)
+		t->buf[t->len - i] = '.';
+}
+
 static void put_char(struct dsm_text *t, char c)
 {
 	if (is_full(t)) {
-		memcpy(t->buf + t->len - strlen(cut_mark), cut_mark,
-		       strlen(cut_mark));
+		mark_cut(t);
 		return;
 	}
 	t->buf[t->len++] = c;

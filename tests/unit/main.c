@@ -20,6 +20,15 @@ static CU_SuiteInfo suites[] = {
 	CU_SUITE_INFO_NULL,
 };
 
+bool same_text(const char *got, const char *expected)
+{
+	if (got && !strcmp(got, expected))
+		return true;
+	printf("\n--- expected\n%s\n--- got\n%s\n", expected,
+	       got ? got : "(nothing)");
+	return false;
+}
+
 static void list(void)
 {
 	for (const CU_SuiteInfo *s = suites; s->pName; s++) {

@@ -31,13 +31,25 @@ static inline int set(struct dsm_settings *s, const char *name,
 	return dsm_config_set(s, name, value, DSM_SOURCE_JIARUN, err);
 }
 
+static inline bool same_settings(const struct dsm_settings *a,
+				 const struct dsm_settings *b)
+{
+	for (size_t i = 0; i < DSM_CONFIG_NR; i++)
+		if (a->origin[i].source != b->origin[i].source ||
+		    a->origin[i].line != b->origin[i].line ||
+		    strcmp(a->origin[i].file, b->origin[i].file) != 0)
+			return false;
+	return !memcmp(&a->value, &b->value, sizeof(a->value)) &&
+	       a->running == b->running;
+}
+
 /* A refusal: its code, its text, and that nothing has changed. */
-#define ASSERT_REFUSED(s, call, code, text)                          \
-	do {                                                         \
-		struct dsm_settings before_ = (s);                   \
-		CU_ASSERT_EQUAL(call, code);                         \
-		ASSERT_TEXT(err, text);                              \
-		CU_ASSERT(!memcmp(&before_, &(s), sizeof(before_))); \
+#define ASSERT_REFUSED(s, call, code, text)               \
+	do {                                              \
+		struct dsm_settings before_ = (s);        \
+		CU_ASSERT_EQUAL(call, code);              \
+		ASSERT_TEXT(err, text);                   \
+		CU_ASSERT(same_settings(&before_, &(s))); \
 	} while (0)
 
 /* A folder with one file, "job.conf". */
@@ -65,7 +77,7 @@ static inline void write_file(const char *bytes, size_t len)
 {
 	FILE *f = fopen(path, "w");
 
-	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	REQUIRE(f);
 	CU_ASSERT_EQUAL(fwrite(bytes, 1, len, f), len);
 	CU_ASSERT_EQUAL(fclose(f), 0);
 }

@@ -11,7 +11,7 @@ static char *printed(void (*print)(FILE *f, const struct dsm_settings *s),
 	size_t len = 0;
 	FILE *f = open_memstream(&text, &len);
 
-	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	REQUIRE(f);
 	print(f, s);
 	CU_ASSERT_EQUAL(fclose(f), 0);
 	return text;
@@ -42,7 +42,7 @@ static const char *line_at(const char *text, size_t nr)
 {
 	while (nr--) {
 		text = strchr(text, '\n');
-		CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+		REQUIRE(text);
 		text++;
 	}
 	return text;
@@ -102,12 +102,12 @@ static void the_list_has_a_line_per_parameter_in_columns(void)
 	ROW(cache, "cache", "size", "1g", "64k..160g", "start", "2m",
 	    "environment");
 	ROW(keep, "keep", "number", "8", "0..1000000 releases", "any", "1",
-	    "jia_set()");
+	    "program");
 	ROW(update, "update", "choice", "adaptive", "never|always|adaptive",
 	    "any", "adaptive", "default");
 	ROW(signals, "signals", "yes/no", "yes", "yes|no", "start", "yes",
 	    "default");
-	ROW(block, "block", "size^2", "4k", "4k..2m", "any", "4k",
+	ROW(block, "block", "size 2^n", "4k", "4k..2m", "any", "4k",
 	    "job.conf:12");
 	CU_ASSERT_PTR_NOT_NULL(
 		strstr(text, "  unit of coherence of new allocations\n"));
@@ -140,13 +140,15 @@ static void the_manual_has_every_parameter_and_variable(void)
 #define ENV(name, doc) \
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, ".TP\n.B JIA_" #name "\n"));
 #include "dsm_env.def"
-	CU_ASSERT_PTR_NOT_NULL(
-		strstr(text, ".TP\n.B tree\nof a node in the barrier tree.\n"
-			     "Default 4; a number from 1 to 64 (children).\n"
-			     "Fixed once the job runs.\n"));
-	CU_ASSERT_PTR_NOT_NULL(strstr(text, "jiarun \\-\\-nodes=1"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(
+		text, ".TP\n.B tree\nchildren of a node in the barrier tree.\n"
+		      "Default 4; a number from 1 to 64 (children).\n"
+		      "Fixed once the job runs.\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "\\-\\-nodes=1"));
 	CU_ASSERT_PTR_NULL(strstr(text, " --"));
 	CU_ASSERT_PTR_NULL(strstr(text, "\n'"));
+	for (const char *p = text; *p; p += strcspn(p, "\n") + 1)
+		CU_ASSERT(strcspn(p, "\n") <= 80);
 	for (const char *p = text; (p = strstr(p, "\n.")); p++)
 		CU_ASSERT(!strncmp(p, "\n.TP\n", 5) || !strncmp(p, "\n.B ", 4));
 	free(text);

@@ -5,6 +5,7 @@
  */
 #include <sys/stat.h>
 
+#include "sul_job.h"
 #include "test_dsm_config.h"
 
 /* --- name=value ------------------------------------------------------------ */
@@ -82,7 +83,7 @@ static void an_error_in_a_file_has_its_line_and_sets_nothing(void)
 
 	CU_ASSERT_EQUAL_FATAL(make_folder(), 0);
 	ASSERT_REFUSED(s, read_text(&s, "tree=8\n\ncahce=1g\n"), -ENOENT,
-		       with_path(":3: unknown parameter 'cahce'; the nearest "
+		       with_path(":3: 'cahce' is not a parameter; the nearest "
 				 "is 'cache'" SEE));
 	ASSERT_REFUSED(s, read_text(&s, "tree=8\nkeep=many\n"), -EINVAL,
 		       with_path(":2: keep='many': must be a number from 0 to "
@@ -114,12 +115,14 @@ static void zero_bytes_in_a_file_are_shown(void)
 
 static void a_line_that_is_too_long_is_refused(void)
 {
+	static const char head[] = "tree=8\ntree=9";
 	static char text[3 * DSM_CONFIG_LINE_MAX];
 	struct dsm_settings s = defaults();
 
 	CU_ASSERT_EQUAL_FATAL(make_folder(), 0);
 	memset(text, ' ', sizeof(text));
-	memcpy(text, "tree=8\ntree=9", 13);
+	for (size_t i = 0; head[i]; i++)
+		text[i] = head[i];
 	text[7 + DSM_CONFIG_LINE_MAX] = '\n'; /* just fits */
 	write_file(text, 8 + DSM_CONFIG_LINE_MAX);
 	CU_ASSERT_EQUAL(dsm_config_file(&s, path, err), 0);
@@ -205,7 +208,17 @@ static void variables_that_are_no_parameters_are_left_alone(void)
 		dsm_config_env(&s, ENV_OF(VAR("JIA_" #name "=x\n")), err), 0);
 #include "dsm_env.def"
 	struct dsm_settings untouched = defaults();
-	CU_ASSERT(!memcmp(&s, &untouched, sizeof(s)));
+	CU_ASSERT(same_settings(&s, &untouched));
+}
+
+/* The launcher's name for it and the table's must not part. */
+static void the_variable_of_the_job_is_no_parameter(void)
+{
+	struct dsm_settings s = defaults();
+
+	CU_ASSERT_EQUAL(
+		dsm_config_env(&s, ENV_OF(VAR(SUL_JOB_ENV "=1:0:2:3:4")), err),
+		0);
 }
 
 static void unknown_variables_are_refused_with_the_nearest(void)
@@ -261,7 +274,7 @@ static void an_enormous_variable_is_refused(void)
 	size_t len = 1 << 20;
 	char *var = malloc(len + 1);
 
-	CU_ASSERT_PTR_NOT_NULL_FATAL(var);
+	REQUIRE(var);
 	memset(var, 'X', len);
 	var[len] = 0;
 	memcpy(var, "JIA_", 4);
@@ -295,7 +308,7 @@ static void lines_of_jiarun_are_set_all_or_none(void)
 		       dsm_config_set_lines(&s, "tree=3\n#x=1",
 					    DSM_SOURCE_JIARUN, err),
 		       -ENOENT,
-		       "--set unknown parameter '#x'; the nearest is "
+		       "--set '#x' is not a parameter; the nearest is "
 		       "'log'" SEE);
 }
 
@@ -365,6 +378,8 @@ CU_TestInfo test_dsm_config_source[] = {
 	{ "variables set parameters", variables_set_parameters },
 	{ "variables that are no parameters are left alone",
 	  variables_that_are_no_parameters_are_left_alone },
+	{ "the variable of the job is no parameter",
+	  the_variable_of_the_job_is_no_parameter },
 	{ "unknown variables are refused with the nearest",
 	  unknown_variables_are_refused_with_the_nearest },
 	{ "a bad variable is refused and sets nothing",

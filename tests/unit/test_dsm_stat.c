@@ -71,28 +71,39 @@ static void counters_grow_and_are_zeroed(void)
 }
 
 enum {
-	TIMES = 100000
+	TIMES = 1000000
 };
 
-static void *count(void *stats)
-{
-	struct dsm_stats *s = stats;
+struct counting {
+	struct dsm_stats stats;
+	pthread_barrier_t start;
+};
 
-	for (int i = 0; i < TIMES; i++)
-		dsm_stat_add(s, getp, 1);
+static void *count(void *arg)
+{
+	struct counting *c = arg;
+
+	pthread_barrier_wait(&c->start);
+	for (int i = 0; i < TIMES; i++) {
+		dsm_stat_add(&c->stats, getp, 1);
+		/* So that no compiler makes one addition of them all. */
+		__asm__ volatile("" ::: "memory");
+	}
 	return NULL;
 }
 
 static void threads_lose_no_count(void)
 {
-	struct dsm_stats s;
+	struct counting c;
 	pthread_t other;
 
-	dsm_stat_zero(&s);
-	CU_ASSERT_EQUAL_FATAL(pthread_create(&other, NULL, count, &s), 0);
-	count(&s);
+	dsm_stat_zero(&c.stats);
+	CU_ASSERT_EQUAL_FATAL(pthread_barrier_init(&c.start, NULL, 2), 0);
+	CU_ASSERT_EQUAL_FATAL(pthread_create(&other, NULL, count, &c), 0);
+	count(&c);
 	CU_ASSERT_EQUAL(pthread_join(other, NULL), 0);
-	CU_ASSERT_EQUAL(s.getp, 2 * TIMES);
+	CU_ASSERT_EQUAL(c.stats.getp, 2ull * TIMES);
+	pthread_barrier_destroy(&c.start);
 }
 
 static void a_sum_has_total_least_and_most(void)
@@ -120,7 +131,7 @@ static char *table(const struct bench *b, int ranks)
 	size_t len = 0;
 	FILE *f = open_memstream(&text, &len);
 
-	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	REQUIRE(f);
 	dsm_stat_print(f, b->counters, ranks);
 	CU_ASSERT_EQUAL(fclose(f), 0);
 	return text;
@@ -138,11 +149,11 @@ static size_t line_of(const char *text, const char *name, const char *unit,
 
 	while (strncmp(text, name, n) != 0 || text[n] != ' ') {
 		text = strchr(text, '\n');
-		CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+		REQUIRE(text);
 		text++;
 	}
 	end = strstr(text, unit);
-	CU_ASSERT_PTR_NOT_NULL_FATAL(end);
+	REQUIRE(end);
 	n = 0;
 	for (const char *p = text; *p != '\n' && n < 255; p++)
 		if (*p != ' ' || p[1] != ' ')

@@ -24,7 +24,7 @@ static void a_text_that_does_not_fit_ends_in_dots(void)
 		char *buf = malloc(size);
 		struct dsm_text t;
 
-		CU_ASSERT_PTR_NOT_NULL_FATAL(buf);
+		REQUIRE(buf);
 		dsm_text_init(&t, buf, size);
 		dsm_text_puts(&t, "0123456789ab");
 		dsm_text_put_u64(&t, UINT64_MAX);

@@ -30,12 +30,12 @@ static json_t *printed(void)
 	json_error_t why;
 	json_t *o;
 
-	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	REQUIRE(f);
 	CU_ASSERT_EQUAL(jiarun_json_print(f, counters, RANKS), 0);
 	CU_ASSERT_EQUAL(fclose(f), 0);
 	CU_ASSERT_EQUAL(text[len - 1], '\n');
 	o = json_loads(text, JSON_REJECT_DUPLICATES, &why);
-	CU_ASSERT_PTR_NOT_NULL_FATAL(o);
+	REQUIRE(o);
 	free(text);
 	return o;
 }
@@ -102,7 +102,7 @@ static void a_full_disk_is_an_error(void)
 {
 	FILE *f = fopen("/dev/full", "w");
 
-	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	REQUIRE(f);
 	fill();
 	CU_ASSERT_EQUAL(jiarun_json_print(f, counters, RANKS), -EIO);
 	fclose(f);
@@ -121,7 +121,7 @@ static void no_memory_is_an_error_wherever_it_happens(void)
 	FILE *f = fopen("/dev/null", "w");
 	int err = -ENOMEM;
 
-	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	REQUIRE(f);
 	fill();
 	json_set_alloc_funcs(scarce_malloc, free);
 	for (fail_at = 1; err && fail_at < 100000; fail_at++) {
@@ -130,7 +130,7 @@ static void no_memory_is_an_error_wherever_it_happens(void)
 		CU_ASSERT(!err || err == -ENOMEM || err == -EIO);
 	}
 	CU_ASSERT_EQUAL(err, 0);
-	CU_ASSERT(fail_at > DSM_STAT_NR * 5);
+	CU_ASSERT(fail_at > 5L * DSM_STAT_NR);
 	json_set_alloc_funcs(malloc, free);
 	fclose(f);
 }

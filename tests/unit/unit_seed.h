@@ -7,6 +7,7 @@
 #define UNIT_SEED_H
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

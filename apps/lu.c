@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lu.c - LU factorization of a dense matrix without pivoting, by blocks.
+ *
+ * Role: the SPLASH-style program: blocks are dealt to a grid of ranks, each is
+ *   contiguous in memory and at home where it is written.
+ * Invariant: a block is written by its owner only; others read it only after
+ *   the barrier that follows its last change.  So there are no diffs, and a
+ *   block that was fetched stays valid.
+ * Threads: one per rank.
+ * Locks: none.
+ *
+ * Step k: the owner of the diagonal block factors it; barrier; the owners of
+ * the blocks right of and below it solve with it; barrier; all ranks update
+ * their blocks further down and right.  The next diagonal block was updated by
+ * the rank that factors it, so a step has two barriers.
+ *
+ * The matrix is a formula with a dominant diagonal: it needs no pivoting, and
+ * rank 0 can make it again to check the residual of a solve.
+ */
+#include "app.h"
+
+#include <float.h>
+#include <math.h>
+
+/* The scaled residual (as LINPACK defines it) that counts as solved; correct
+ * runs stay well under 1. */
+#define RESIDUAL_MAX 16.0
+
+struct lu {
+	long n, b; /* rows, rows of a block */
+	long nb; /* blocks in a row: the last may be narrower */
+	int grid_rows, grid_cols;
+	double **block; /* [i * nb + j]: this rank's pointers to all blocks */
+};
+
+static double element(long n, long i, long j)
+{
+	double f = app_fraction((uint64_t)i << 32 | (uint64_t)j) - 0.5;
+
+	return i == j ? f + (double)n / 2 + 1 : f;
+}
+
+static double *block_of(const struct lu *m, long i, long j)
+{
+	return m->block[i * m->nb + j];
+}
+
+/* Rows of block row @i, and columns of block column @i. */
+static long extent(const struct lu *m, long i)
+{
+	long left = m->n - i * m->b;
+
+	return left < m->b ? left : m->b;
+}
+
+static int owner(const struct lu *m, long i, long j)
+{
+	return (int)(i % m->grid_rows) * m->grid_cols + (int)(j % m->grid_cols);
+}
+
+static bool is_mine(const struct lu *m, long i, long j)
+{
+	return owner(m, i, j) == jia_pid;
+}
+
+/* The grid of all ranks that is nearest to a square, wider than high. */
+static void choose_grid(struct lu *m)
+{
+	m->grid_rows = 1;
+	for (int r = 2; r * r <= hostc; r++)
+		if (hostc % r == 0)
+			m->grid_rows = r;
+	m->grid_cols = hostc / m->grid_rows;
+}
+
+/* One allocation per rank holds its blocks, one after the other. */
+static void allocate(struct lu *m)
+{
+	size_t size = (size_t)(m->b * m->b), blocks = (size_t)(m->nb * m->nb);
+	size_t *used = app_calloc((size_t)hostc, sizeof(*used));
+	double **base = app_calloc((size_t)hostc, sizeof(*base));
+
+	m->block = app_calloc(blocks, sizeof(*m->block));
+	for (long i = 0; i < m->nb; i++)
+		for (long j = 0; j < m->nb; j++)
+			used[owner(m, i, j)] += size;
+	for (int r = 0; r < hostc; r++) {
+		base[r] = app_malloc_on(r, used[r] * sizeof(double));
+		used[r] = 0;
+	}
+	for (long i = 0; i < m->nb; i++)
+		for (long j = 0; j < m->nb; j++) {
+			int r = owner(m, i, j);
+
+			m->block[i * m->nb + j] = base[r] + used[r];
+			used[r] += size;
+		}
+	free(base);
+	free(used);
+}
+
+static void fill_block(const struct lu *m, long bi, long bj)
+{
+	double *a = block_of(m, bi, bj);
+
+	for (long i = 0; i < extent(m, bi); i++)
+		for (long j = 0; j < extent(m, bj); j++)
+			a[i * m->b + j] =
+				element(m->n, bi * m->b + i, bj * m->b + j);
+}
+
+static void fill(const struct lu *m)
+{
+	for (long i = 0; i < m->nb; i++)
+		for (long j = 0; j < m->nb; j++)
+			if (is_mine(m, i, j))
+				fill_block(m, i, j);
+}
+
+/* --- the four kernels: blocks have a row length of @b ------------------------- */
+
+/* y -= f * x */
+static void subtract(double *restrict y, const double *restrict x, double f,
+		     long count)
+{
+	for (long j = 0; j < count; j++)
+		y[j] -= f * x[j];
+}
+
+static void factor(double *a, long b, long size)
+{
+	for (long k = 0; k < size; k++)
+		for (long i = k + 1; i < size; i++) {
+			double *row = a + i * b;
+
+			row[k] /= a[k * b + k];
+			subtract(row + k + 1, a + k * b + k + 1, row[k],
+				 size - k - 1);
+		}
+}
+
+/* a = L^-1 a, L the unit lower triangle of @diag. */
+static void solve_right(double *a, const double *diag, long b, long rows,
+			long cols)
+{
+	for (long k = 0; k < rows; k++)
+		for (long i = k + 1; i < rows; i++)
+			subtract(a + i * b, a + k * b, diag[i * b + k], cols);
+}
+
+/* a = a U^-1, U the upper triangle of @diag. */
+static void solve_below(double *a, const double *diag, long b, long rows,
+			long cols)
+{
+	for (long i = 0; i < rows; i++) {
+		double *row = a + i * b;
+
+		for (long k = 0; k < cols; k++) {
+			row[k] /= diag[k * b + k];
+			subtract(row + k + 1, diag + k * b + k + 1, row[k],
+				 cols - k - 1);
+		}
+	}
+}
+
+/* Block (i, j) -= block (i, k) * block (k, j). */
+static void update(const struct lu *m, long i, long j, long k)
+{
+	const double *left = block_of(m, i, k), *top = block_of(m, k, j);
+	long rows = extent(m, i), cols = extent(m, j), inner = extent(m, k);
+	double *a = block_of(m, i, j);
+
+	for (long r = 0; r < rows; r++)
+		for (long x = 0; x < inner; x++)
+			subtract(a + r * m->b, top + x * m->b,
+				 left[r * m->b + x], cols);
+}
+
+/* --- the factorization ---------------------------------------------------------- */
+
+static void solve_perimeter(const struct lu *m, long k)
+{
+	const double *diag = block_of(m, k, k);
+	long size = extent(m, k);
+
+	for (long i = k + 1; i < m->nb; i++) {
+		if (is_mine(m, k, i))
+			solve_right(block_of(m, k, i), diag, m->b, size,
+				    extent(m, i));
+		if (is_mine(m, i, k))
+			solve_below(block_of(m, i, k), diag, m->b, extent(m, i),
+				    size);
+	}
+}
+
+static void update_interior(const struct lu *m, long k)
+{
+	for (long i = k + 1; i < m->nb; i++)
+		for (long j = k + 1; j < m->nb; j++)
+			if (is_mine(m, i, j))
+				update(m, i, j, k);
+}
+
+static void factorize(const struct lu *m)
+{
+	for (long k = 0; k < m->nb; k++) {
+		if (is_mine(m, k, k))
+			factor(block_of(m, k, k), m->b, extent(m, k));
+		jia_barrier();
+		if (k + 1 == m->nb)
+			break;
+		solve_perimeter(m, k);
+		jia_barrier();
+		update_interior(m, k);
+	}
+}
+
+/* --- the check, by rank 0 -------------------------------------------------------- */
+
+static double factored(const struct lu *m, long i, long j)
+{
+	return block_of(m, i / m->b, j / m->b)[i % m->b * m->b + j % m->b];
+}
+
+/* x = U^-1 L^-1 x */
+static void solve(const struct lu *m, double *x)
+{
+	for (long i = 0; i < m->n; i++)
+		for (long j = 0; j < i; j++)
+			x[i] -= factored(m, i, j) * x[j];
+	for (long i = m->n - 1; i >= 0; i--) {
+		for (long j = i + 1; j < m->n; j++)
+			x[i] -= factored(m, i, j) * x[j];
+		x[i] /= factored(m, i, i);
+	}
+}
+
+/* The larger of the two, or NaN if either is: fmax() would hide it. */
+static double worse(double a, double b)
+{
+	if (isnan(a) || isnan(b))
+		return (double)NAN;
+	return a > b ? a : b;
+}
+
+/* |Ax - b| / (eps n (|A| |x| + |b|)) in the largest-element norms, for a b of
+ * random numbers.  Not a number if any part of the factors that counts is. */
+static double scaled_residual(const struct lu *m)
+{
+	double *x = app_calloc((size_t)m->n, sizeof(*x));
+	double *rhs = app_calloc((size_t)m->n, sizeof(*rhs));
+	double a_norm = 0, x_norm = 0, b_norm = 0, r_norm = 0;
+
+	for (long i = 0; i < m->n; i++)
+		x[i] = rhs[i] = app_fraction(~(uint64_t)i) - 0.5;
+	solve(m, x);
+	for (long i = 0; i < m->n; i++) {
+		double r = -rhs[i], row = 0;
+
+		for (long j = 0; j < m->n; j++) {
+			double e = element(m->n, i, j);
+
+			r += e * x[j];
+			row += fabs(e);
+		}
+		a_norm = worse(a_norm, row);
+		x_norm = worse(x_norm, fabs(x[i]));
+		b_norm = worse(b_norm, fabs(rhs[i]));
+		r_norm = worse(r_norm, fabs(r));
+	}
+	free(rhs);
+	free(x);
+	return r_norm /
+	       (DBL_EPSILON * (double)m->n * (a_norm * x_norm + b_norm));
+}
+
+int main(int argc, char **argv)
+{
+	struct lu m = { 0 };
+	const struct app_opt opts[] = {
+		{ 'n', "size", "N", &m.n, 768, 200, 1, 32768,
+		  "rows and columns of the matrix" },
+		{ 'b', "block", "B", &m.b, 32, 16, 1, 1024,
+		  "rows and columns of a block" },
+	};
+	struct app a = { .name = "lu",
+			 .about = "Blocked LU factorization of a dense matrix "
+				  "of doubles, checked by the residual of a "
+				  "solve.",
+			 .opts = opts,
+			 .nopts = sizeof(opts) / sizeof(opts[0]) };
+	double residual = 0;
+
+	app_init(&a, argc, argv);
+	m.nb = (m.n + m.b - 1) / m.b;
+	choose_grid(&m);
+	allocate(&m);
+	fill(&m);
+	app_begin(&a);
+	factorize(&m);
+	app_end(&a);
+	app_report(&a, "%ld x %ld doubles, blocks of %ld, %d x %d grid", m.n,
+		   m.n, m.b, m.grid_rows, m.grid_cols);
+	if (jia_pid == 0)
+		residual = scaled_residual(&m);
+	return app_verdict(&a, residual < RESIDUAL_MAX,
+			   "scaled residual %.4f (limit %.0f)", residual,
+			   RESIDUAL_MAX);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * dsm_host.h - a node in a real process: memory, faults, threads, messages.
+ *
+ * What struct dsm_env asks for, done with mmap, mprotect, a mutex and signals.
+ * A process has one host, found through dsm_host_current.
+ *
+ * Views.  The rank's frames are mapped twice: the *application view* at a fixed
+ * address that is the same on all ranks, with page protection; and the *system
+ * view* (the FRAME window), always writable, through which pages are filled and
+ * compared.  So a page becomes visible only when it is complete.
+ */
+#ifndef DSM_HOST_H
+#define DSM_HOST_H
+
+#include <pthread.h>
+#include <signal.h>
+
+#include "dsm_node.h"
+
+/*
+ * The application view's address: the only place that is free in plain builds
+ * and under ASan, TSan, UBSan and valgrind.  The system view lies behind it.
+ */
+#define DSM_BASE UINT64_C(0x550000000000)
+#define DSM_BASE_BYTES (UINT64_C(160) << 30)
+
+struct dsm_host {
+	/* Constant once the job runs. */
+	struct sul_job *job;
+	struct sul_port *port;
+	struct dsm_node *node;
+	struct dsm_settings settings;
+	char *base; /* application view */
+	size_t bytes;
+	uint64_t start_ns;
+	pthread_key_t thread_key; /* its destructor gives a slot back */
+	struct sigaction segv_before, bus_before; /* whose signals they were */
+	struct sigaction library; /* libsigsegv's own handler */
+
+	/* The rank mutex, and what its holder keeps. */
+	pthread_mutex_t mutex;
+	uintptr_t owner; /* a thread's mark, see self_mark() */
+	sigset_t unblocked; /* signal mask to go back to */
+	bool masked;
+
+	/* Set once. */
+	bool child; /* a forked child: it is no rank */
+	bool exited; /* jia_exit() was called */
+	unsigned int call_nr; /* jia_alloc(): whose turn */
+};
+
+/* The process's host; NULL before jia_init(). */
+extern struct dsm_host *dsm_host_current;
+
+/* Join the job that the environment names, or make one.  Ends the job with a
+ * message on any error. */
+struct dsm_host *dsm_host_open(void);
+
+/* The calling thread's slot; made on first use. */
+struct dsm_thread *dsm_host_thread(struct dsm_host *h);
+
+/*
+ * The jia_ call that this thread is in, and where it was called from: for
+ * messages.  NULL, NULL at its end.
+ */
+void dsm_host_entered(const char *call, const void *site);
+
+/* End the job: the text is preceded by the rank, the call and its place. */
+_Noreturn void dsm_host_fail(struct dsm_host *h, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* --- dsm_start.c ------------------------------------------------------------------ */
+
+/* Wait for all ranks; compare parameters, program and addresses. */
+void dsm_start_meet(struct dsm_host *h);
+
+/* --- dsm_segv.c -------------------------------------------------------------------- */
+
+void dsm_segv_install(struct dsm_host *h);
+/* True while the calling thread is repairing a fault: signals are blocked. */
+bool dsm_segv_repairing(void);
+
+/* --- dsm_host.c, for dsm_segv.c --------------------------------------------------------- */
+
+/* A page fault in the application view; false: let the program have it. */
+bool dsm_host_fault(struct dsm_host *h, const void *addr, bool store);
+/* Whether @addr is in the application view or one of our windows. */
+bool dsm_host_ours(const struct dsm_host *h, const void *addr);
+
+#endif /* DSM_HOST_H */

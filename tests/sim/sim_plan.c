@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sim_plan.c - what a run is made of, drawn from its seed.
+ *
+ * Role:      draws every parameter, both ends included, and most runs small:
+ *            few pages and few items meet more often.
+ * Invariant: the draw of one value does not depend on what the command line
+ *            fixes, so that a run with an option is the same run otherwise.
+ */
+#include "sim.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+uint64_t sim_random(struct sim_rng *r) /* splitmix64 */
+{
+	uint64_t z = (r->state += 0x9e3779b97f4a7c15u);
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+	return z ^ (z >> 31);
+}
+
+uint32_t sim_below(struct sim_rng *r, uint32_t n)
+{
+	return (uint32_t)((sim_random(r) >> 32) * n >> 32);
+}
+
+bool sim_chance(struct sim_rng *r, uint64_t ppm)
+{
+	return sim_below(r, 1000000) < ppm;
+}
+
+static uint64_t from_to(struct sim_rng *r, uint32_t from, uint32_t to)
+{
+	return from + sim_below(r, to - from + 1);
+}
+
+#define PICK(r, ...)                                                       \
+	(((const uint64_t[]){ __VA_ARGS__ })[sim_below(                    \
+		r, sizeof((uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t))])
+
+static void draw_size(struct sim_plan *p, struct sim_rng *r)
+{
+	uint32_t dice = sim_below(r, 256);
+
+	p->ranks = from_to(r, 2, 4);
+	p->threads = PICK(r, 1, 1, 1, 2, 2, 3);
+	p->epochs = PICK(r, 2, 4, 6, 6, 12, 30);
+	p->length = PICK(r, 4, 4, 12, 12, 40);
+	if (dice == 0)
+		p->ranks = from_to(r, 17, SIM_RANKS_MAX);
+	else if (dice < 16)
+		p->ranks = from_to(r, 5, 16);
+	if (p->ranks > 16)
+		p->threads = from_to(r, 1, 2);
+	if (p->ranks > 4)
+		p->length = PICK(r, 2, 4, 8);
+	p->locks = PICK(r, 1, 2, 3, 3, 5);
+	p->page_shift = from_to(r, 6, 7);
+	p->allocs = PICK(r, 1, 1, 2, 3);
+	p->units = PICK(r, 1, 2, 3, 3, 8);
+	p->order = PICK(r, 0, 0, 0, 1, 3);
+	p->homes = from_to(r, 0, 2);
+	p->items = from_to(r, 2, 5);
+}
+
+static void draw_chance(struct sim_plan *p, struct sim_rng *r)
+{
+	p->piece_ppm = PICK(r, 0, 50000, 300000, 700000);
+	p->yield_ppm = PICK(r, 0, 20000, 100000, 400000);
+	p->slow_ppm = PICK(r, 0, 0, 100000, 300000);
+	p->outside_ppm = PICK(r, 200000, 500000, 500000, 800000);
+	p->forget_ppm = PICK(r, 0, 200000, 1000000);
+	p->realloc_ppm = PICK(r, 0, 0, 0, 200000);
+	p->probe = PICK(r, 0, 1, 2, 4);
+}
+
+static void draw_config(struct sim_plan *p, struct sim_rng *r)
+{
+	struct dsm_config *c = &p->cfg;
+
+	c->consistency = sim_below(r, 2);
+	c->update = sim_below(r, 3);
+	c->keep = PICK(r, 0, 0, 1, 2, 3, 8);
+	c->migrate = sim_below(r, 2);
+	c->log = PICK(r, 16, 16, 40, 65536 >> 6);
+	c->releases = PICK(r, 4, 4, 10, 1024);
+	c->tree = from_to(r, 1, 8);
+	c->cache = PICK(r, 1, 2, 3, 8, 1000, 1000);
+	c->populate = c->block = DSM_CONFIG_PAGE;
+}
+
+/* Room for all allocations, whatever their units become. */
+static uint64_t region_pages(const struct sim_plan *p)
+{
+	uint64_t each = (p->units + 1) << p->order;
+
+	return p->allocs * each + (1u << p->order);
+}
+
+static void draw_locks(struct sim_plan *p, struct sim_rng *r)
+{
+	uint32_t stride = 1 + 2 * sim_below(r, 100);
+	uint32_t first = sim_below(r, DSM_LOCKS);
+
+	for (uint32_t i = 0; i < SIM_LOCKS_MAX; i++)
+		p->lock[i] = (first + i * stride) % DSM_LOCKS;
+}
+
+void sim_plan_make(struct sim_plan *p, uint64_t seed,
+		   const struct sim_options *o)
+{
+	struct sim_rng rng = { seed };
+
+	memset(p, 0, sizeof(*p));
+	draw_size(p, &rng);
+	draw_chance(p, &rng);
+	draw_config(p, &rng);
+	draw_locks(p, &rng);
+	for (unsigned int i = 0; i < o->nr_set; i++)
+		sim_plan_set(p, o->set[i]);
+	p->cfg.threads = p->threads;
+	p->cfg.region = region_pages(p) << p->page_shift;
+	p->cfg.cache <<= p->page_shift;
+}
+
+void sim_plan_print(const struct sim_plan *p)
+{
+#define PLAN(name, doc) printf(" " #name "=%" PRIu64, p->name);
+#include "sim_plan.def"
+#define CFG(type, name, when, dflt, min, max, words, doc) \
+	printf(" " #name "=%" PRIu64, p->cfg.name);
+#include "dsm_config.def"
+	printf("\n");
+}
+
+/* Where @word is among "first|second|third", or -1. */
+static int word_position(const char *words, const char *word)
+{
+	size_t len = strlen(word);
+
+	for (int i = 0; words; i++) {
+		const char *bar = strchr(words, '|');
+		size_t n = bar ? (size_t)(bar - words) : strlen(words);
+
+		if (n == len && !memcmp(words, word, n))
+			return i;
+		words = bar ? bar + 1 : NULL;
+	}
+	return -1;
+}
+
+static int parse(const char *words, const char *text, uint64_t *out)
+{
+	int at = word_position(words, text);
+	char *end;
+
+	if (at >= 0) {
+		*out = (uint64_t)at;
+		return 0;
+	}
+	errno = 0;
+	*out = strtoull(text, &end, 0);
+	return errno || end == text || *end ? -EINVAL : 0;
+}
+
+int sim_plan_set(struct sim_plan *p, const char *pair)
+{
+	const char *eq = strchr(pair, '=');
+	size_t len = eq ? (size_t)(eq - pair) : 0;
+
+	if (!len)
+		return -EINVAL;
+#define SAME(name) (len == sizeof(#name) - 1 && !memcmp(pair, #name, len))
+#define PLAN(name, doc) \
+	if (SAME(name)) \
+		return parse("", eq + 1, &p->name);
+#include "sim_plan.def"
+#define CFG(type, name, when, dflt, min, max, words, doc) \
+	if (SAME(name))                                   \
+		return parse(words, eq + 1, &p->cfg.name);
+#include "dsm_config.def"
+	return -ENOENT;
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sim_program.c - the random program that each simulated thread runs.
+ *
+ * Role:      critical sections (nested ones too), accesses outside of them,
+ *            barriers, and now and then a free and an allocation at a barrier.
+ * Invariant: free of data races under the record's disciplines.
+ */
+#include "sim.h"
+
+#include <inttypes.h>
+
+static void doing(struct sim_thread *t, const char *what, uint32_t which)
+{
+	t->doing = what;
+	t->doing_what = which;
+	sim_trace(t->run, "node %d thread %d: %s %u", t->node->rank, t->slot,
+		  what, which);
+}
+
+static const char *rule_name(enum sim_rule rule)
+{
+	static const char *const names[] = { "lock", "epoch", "token" };
+
+	return names[rule];
+}
+
+/* --- accesses ------------------------------------------------------------------------ */
+
+static uint32_t page_of(const struct sim_thread *t, const struct sim_item *it)
+{
+	return t->run->record.alloc[it->alloc].page +
+	       (it->off >> t->run->plan.page_shift);
+}
+
+static uint32_t byte_of(const struct sim_thread *t, const struct sim_item *it)
+{
+	return it->off & ((1u << t->run->plan.page_shift) - 1);
+}
+
+static void store(struct sim_thread *t, struct sim_item *it)
+{
+	struct sim_rng *rng = &t->run->rng;
+	uint64_t value = sim_random(rng);
+
+	if (sim_below(rng, 2)) /* change one of its bytes only */
+		value = it->truth ^ (value & 0xff) << 8 * sim_below(rng, 8);
+	value &= sim_mask(it->size);
+	sim_store(t, it, value);
+	it->truth = value;
+	sim_trace(t->run,
+		  "node %d thread %d: page %u byte %u size %u := 0x%" PRIx64,
+		  t->node->rank, t->slot, page_of(t, it), byte_of(t, it),
+		  it->size, value);
+}
+
+static void load(struct sim_thread *t, const struct sim_item *it)
+{
+	uint64_t got = sim_load(t, it);
+
+	sim_trace(t->run,
+		  "node %d thread %d: page %u byte %u size %u == 0x%" PRIx64,
+		  t->node->rank, t->slot, page_of(t, it), byte_of(t, it),
+		  it->size, got);
+	if (got == it->truth)
+		return;
+	sim_violation(
+		t->run,
+		"node %d thread %d load of page %u byte %u size %u (%s %u): got 0x%" PRIx64
+		", want 0x%" PRIx64,
+		t->node->rank, t->slot, page_of(t, it), byte_of(t, it),
+		it->size, rule_name(it->rule), it->which, got, it->truth);
+}
+
+static void access_item(struct sim_thread *t)
+{
+	struct sim_item *it = sim_record_choose(t);
+	bool write = sim_below(&t->run->rng, 2);
+
+	if (!it || !sim_record_may(&t->run->record, it, t->id, write))
+		return;
+	if (write)
+		store(t, it);
+	else
+		load(t, it);
+	t->run->ops++;
+	sul_sim_point(t->run->world);
+}
+
+/* --- locks ------------------------------------------------------------------------------ */
+
+static void take(struct sim_thread *t, uint32_t l)
+{
+	struct sim_record *r = &t->run->record;
+
+	doing(t, "lock", t->run->plan.lock[l]);
+	dsm_lock(t->dsm, t->run->plan.lock[l]);
+	doing(t, "has lock", t->run->plan.lock[l]);
+	if (r->holder[l] != SIM_NOBODY)
+		sim_violation(t->run,
+			      "node %d thread %d has lock %u, which thread number %d holds",
+			      t->node->rank, t->slot, t->run->plan.lock[l],
+			      r->holder[l]);
+	r->holder[l] = t->id;
+	t->held[t->nr_held++] = l;
+	t->run->ops++;
+}
+
+static void give(struct sim_thread *t)
+{
+	uint32_t l = t->held[--t->nr_held];
+
+	doing(t, "unlock", t->run->plan.lock[l]);
+	t->run->record.holder[l] = SIM_NOBODY;
+	dsm_unlock(t->dsm, t->run->plan.lock[l]);
+	t->run->ops++;
+}
+
+/* Take the tokens that lie under @lock; give some of one's own back here. */
+static void exchange_tokens(struct sim_thread *t, uint32_t lock)
+{
+	struct sim_record *r = &t->run->record;
+
+	for (uint32_t i = 0; i < t->run->plan.locks; i++) {
+		struct sim_token *k = &r->token[i];
+
+		if (k->owner == SIM_NOBODY && k->lock == lock) {
+			k->owner = t->id;
+		} else if (k->owner == t->id &&
+			   sim_chance(&t->run->rng, 600000)) {
+			*k = (struct sim_token){ SIM_NOBODY, lock };
+		}
+	}
+}
+
+static void section(struct sim_thread *t)
+{
+	struct sim_rng *rng = &t->run->rng;
+	uint32_t locks = (uint32_t)t->run->plan.locks;
+	uint32_t left = 1 + sim_below(rng, SIM_NEST);
+
+	/* Always in the order of their indices: no deadlock. */
+	for (uint32_t l = sim_below(rng, locks); l < locks && left;
+	     l += 1 + sim_below(rng, 2), left--) {
+		take(t, l);
+		for (uint32_t i = sim_below(rng, 4); i; i--)
+			access_item(t);
+		exchange_tokens(t, l);
+	}
+	while (t->nr_held) {
+		give(t);
+		if (t->nr_held)
+			access_item(t);
+	}
+}
+
+/* --- collective ----------------------------------------------------------------------------- */
+
+static void meet(struct sim_thread *t, enum dsm_meeting kind)
+{
+	doing(t, kind == DSM_MEET_WAIT ? "wait" : "barrier", t->meetings);
+	sim_record_arrive(&t->run->record);
+	dsm_barrier(t->dsm, kind);
+	sim_record_depart(t, ++t->meetings, kind == DSM_MEET_BARRIER);
+	t->run->ops++;
+}
+
+/* The same on all nodes: drawn from seed, allocation, and how often. */
+static void allocate(struct sim_thread *t, uint32_t a, uint32_t times)
+{
+	const struct sim_plan *p = &t->run->plan;
+	struct sim_rng rng = { t->run->seed ^
+			       (uint64_t)(times * 64 + a + 1) << 40 };
+	struct sim_alloc *known = &t->run->record.alloc[a];
+	uint64_t bytes = (uint64_t)known->pages << p->page_shift;
+	unsigned int order = sim_below(&rng, (uint32_t)p->order + 1);
+	uint64_t unit = UINT64_C(1) << (order + p->page_shift);
+	uint64_t block = bytes;
+	int home = (int)sim_below(&rng, (uint32_t)p->ranks);
+	uint32_t page;
+	int err;
+
+	if (p->homes == 0)
+		block = bytes / p->ranks + 1;
+	else if (p->homes == 1)
+		block = unit;
+	err = dsm_alloc(t->node->dsm, bytes, block, home, order, &page);
+	if (err)
+		sim_violation(t->run, "node %d cannot allocate: %d",
+			      t->node->rank, err);
+	if (known->made < times) {
+		known->made = times;
+		known->page = page;
+	}
+	if (known->page != page)
+		sim_violation(t->run,
+			      "node %d allocated page %u, others page %u",
+			      t->node->rank, page, known->page);
+}
+
+/* One thread allocates for its node; the others go on when it has. */
+static void allocated(struct sim_thread *t, uint32_t made)
+{
+	if (!t->slot)
+		sul_sim_notify(t->run->world, &t->node->made, made);
+	while (t->node->made.value != made)
+		sul_sim_wait(t->run->world, &t->node->made,
+			     t->node->made.value);
+}
+
+/* Not right after a barrier: others may still be refreshing their copies. */
+static void reallocate(struct sim_thread *t, uint32_t epoch)
+{
+	struct sim_run *run = t->run;
+	struct sim_rng rng = { run->seed ^ (uint64_t)epoch << 20 };
+	uint32_t a;
+
+	if (!sim_chance(&rng, run->plan.realloc_ppm))
+		return;
+	a = sim_below(&rng, (uint32_t)run->plan.allocs);
+	meet(t, DSM_MEET_WAIT);
+	if (!t->slot && dsm_free(t->node->dsm, run->record.alloc[a].page))
+		sim_violation(run, "node %d cannot free page %u",
+			      t->node->rank, run->record.alloc[a].page);
+	meet(t, DSM_MEET_WAIT);
+	sim_record_free(&run->record, a, epoch + 2);
+	if (!t->slot)
+		allocate(t, a, epoch + 2);
+	allocated(t, epoch + 2);
+}
+
+void sim_program(void *arg)
+{
+	struct sim_thread *t = arg;
+	struct sim_run *run = t->run;
+	const struct sim_plan *p = &run->plan;
+
+	t->dsm = dsm_thread_join(t->node->dsm);
+	if (!t->slot)
+		for (uint32_t a = 0; a < p->allocs; a++)
+			allocate(t, a, 1);
+	allocated(t, 1);
+	for (uint32_t e = 0; e < p->epochs; e++) {
+		for (uint32_t i = sim_below(&run->rng, (uint32_t)p->length + 1);
+		     i; i--) {
+			if (sim_chance(&run->rng, p->outside_ppm))
+				access_item(t);
+			else
+				section(t);
+		}
+		/* At the end of an epoch, or in the midst of one. */
+		if (e % 2)
+			reallocate(t, e);
+		meet(t, DSM_MEET_BARRIER);
+		if (!(e % 2))
+			reallocate(t, e);
+	}
+	meet(t, DSM_MEET_BARRIER);
+	doing(t, "has ended", 0);
+}

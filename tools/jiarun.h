@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * jiarun.h - what the parts of the launcher share.
+ *
+ * Three kinds of process:
+ *
+ *   front    what the user started.  Passes signals on, waits for the keeper,
+ *            and cleans up if somebody kills the keeper.
+ *   keeper   makes the job's memory, starts the ranks, watches them, ends them,
+ *            reports.  Parent of all ranks.  Ends the job if the front dies.
+ *   labeller only with --label: prefixes lines.  A process of its own, so that
+ *            a reader who does not read stops the output and nothing else.
+ *
+ * Front and keeper are child subreapers: whatever a rank started and left
+ * behind becomes a child of one of them and is found (jiarun_tree.c).
+ *
+ * Threads: none, in any of the processes.
+ */
+#ifndef JIARUN_H
+#define JIARUN_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include "sul_job.h"
+
+enum {
+	JIARUN_USAGE = 2, /* exit status: bad options */
+	JIARUN_NOT_RUNNABLE = 126,
+	JIARUN_NOT_FOUND = 127,
+	JIARUN_TIMED_OUT = 124, /* as timeout(1) */
+	JIARUN_GRACE_MS = 700, /* from SIGTERM to SIGKILL: all within 2 s */
+	JIARUN_KILL_MS = 600, /* how long to go on with SIGKILL */
+	JIARUN_DRAIN_MS = 400, /* for output still in pipes, after a failure */
+};
+
+/**
+ * struct jiarun_options - the command line (jiarun_opts.c).
+ * @ranks:      how many, 1 .. SUL_RANKS_MAX.
+ * @timeout_ms: 0: none.
+ * @debug_rank: which rank runs under gdb; -1: none.
+ * @argv:       program and arguments, NULL-terminated; NULL: none given.
+ */
+struct jiarun_options {
+	int ranks;
+	int64_t timeout_ms;
+	int debug_rank;
+	bool label, stats, stats_json, list_parameters;
+	const char *stats_file;
+	char **argv;
+};
+
+/* Puts JIA_SET and JIA_CONFIG into the environment.  Returns -1 to go on, or
+ * the exit status after --help and the like, or after a bad option. */
+int jiarun_options_read(struct jiarun_options *o, int argc, char **argv);
+
+/* How signals and limits were when we were started: the ranks get them back. */
+struct jiarun_inherited {
+	sigset_t mask;
+	struct sigaction chld, pipe;
+	bool int_ignored;
+	struct rlimit files;
+};
+
+/* --- signals (jiarun_signals.c) ------------------------------------------- */
+
+/* Block what we want to read; returns a signalfd, or -1 with errno. */
+int jiarun_signals_take(struct jiarun_inherited *in);
+void jiarun_signals_give_back(const struct jiarun_inherited *in);
+/* The next signal, 0: none is pending.  Never blocks. */
+int jiarun_signal_next(int sfd, const struct jiarun_inherited *in, bool debug);
+int64_t jiarun_now_ms(void);
+
+/* --- the processes below us (jiarun_tree.c) --------------------------------- */
+
+/* Signal every descendant of this process but those in @spare and below them;
+ * how many there were, zombies of others not counted. */
+int jiarun_tree_kill(int sig, const pid_t *spare, size_t nr_spare);
+/* The children of this process; *@out is malloc()ed. */
+size_t jiarun_tree_children(pid_t **out);
+
+/* --- ranks (jiarun_ranks.c) ------------------------------------------------- */
+
+struct jiarun_rank {
+	pid_t pid; /* 0: not started */
+	bool ended;
+	int status; /* as from waitpid(), once ended */
+	int out, err; /* with --label: what we read its output from; or -1 */
+};
+
+/* Why ranks could not be started. */
+struct jiarun_start_error {
+	int rank;
+	int err; /* errno */
+	bool exec; /* of the program; else what failed is @what */
+	char what[32];
+};
+
+struct jiarun_ranks {
+	struct jiarun_rank *rank;
+	int nr, alive;
+};
+
+/* 0, or -1 with *@e; some ranks may have been started then. */
+int jiarun_ranks_start(struct jiarun_ranks *rs, const struct jiarun_options *o,
+		       const struct jiarun_inherited *in,
+		       const struct sul_job *job, struct jiarun_start_error *e);
+/* Note that @pid ended; its rank, or -1 if it is none. */
+int jiarun_ranks_ended(struct jiarun_ranks *rs, pid_t pid, int status);
+
+/* --- output (jiarun_output.c) ----------------------------------------------- */
+
+/* Give every rank two pipes; -1 with errno. */
+int jiarun_output_pipes(struct jiarun_ranks *rs, int (*write_end)[2]);
+/* Start the labeller; its pid, or -1 with errno.  Closes our ends. */
+pid_t jiarun_output_start(struct jiarun_ranks *rs);
+
+/* --- places in the program (jiarun_site.c) ---------------------------------- */
+
+struct jiarun_sites;
+
+struct jiarun_sites *jiarun_sites_new(const char *program);
+/* Learn what is mapped where from a living process; false: nothing learnt. */
+bool jiarun_sites_learn(struct jiarun_sites *s, pid_t pid);
+bool jiarun_sites_known(const struct jiarun_sites *s);
+/* Print @text with every "@{0xADDRESS}" (a return address) replaced by
+ * "file.c:123 (function)", "program+0xoffset" or the bare address. */
+void jiarun_sites_print(struct jiarun_sites *s, FILE *f, const char *text);
+void jiarun_sites_free(struct jiarun_sites *s);
+
+/* --- reports (jiarun_report.c) ---------------------------------------------- */
+
+/* Texts are malloc()ed and may hold "@{...}" (above). */
+char *jiarun_report_end(struct sul_job *job, const struct jiarun_rank *r,
+			int rank);
+char *jiarun_report_timeout(struct sul_job *job, const struct jiarun_ranks *rs,
+			    int64_t timeout_ms);
+char *jiarun_report_start(const struct jiarun_start_error *e,
+			  const struct jiarun_options *o);
+char *jiarun_report_failure(struct sul_job *job, const struct jiarun_ranks *rs,
+			    int *status);
+/* --stats; -1 with a message on stderr. */
+int jiarun_report_stats(struct sul_job *job, const struct jiarun_options *o);
+char *jiarun_text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* --- the keeper (jiarun_keeper.c) ------------------------------------------- */
+
+/* Run the job; its exit status.  @front: the process that must stay alive. */
+int jiarun_keeper(const struct jiarun_options *o,
+		  const struct jiarun_inherited *in, int sfd, pid_t front);
+
+#endif /* JIARUN_H */
