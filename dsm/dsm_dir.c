@@ -3,10 +3,11 @@
  * dsm_dir.c - the directory: who shares the pages of a home.
  *
  * Role:      in the home's DIR window, a *leaf* of one bit per rank for each
- *            unit, and above it two summaries: a bit of *mid* for each page
- *            that has new sharers, a bit of *top* for each word of mid.
+ *            unit, and above it two summaries: a bit of *mid* for each unit
+ *            that somebody got since the home's last look, a bit of *top* for
+ *            each word of mid; and *taken*, how often the bit of mid was taken.
  * Invariant: a rank with a valid copy has its bit in the leaf; if the home has
- *            not looked at it yet, the bits above it are set, too.
+ *            not looked at it since it was got, the bits above it are set, too.
  * Threads:   leaves and summaries are changed by any rank, atomically; scan and
  *            forget are the home's, under its rank mutex.
  *
@@ -16,7 +17,25 @@
  * the home does not find the bit, its clearing came before the getter's
  * setting, and the getter's reading of the page after the home's writing.  What
  * the getter sets after a clearing stands for the next release.
+ *
+ * Why a value in passing does no harm (race 9).  The home's program may change
+ * a byte and change it back before its next release: comparing finds nothing,
+ * but who got the page in between holds the value in passing.  Two ways to get
+ * a page deal with that.
+ *   Loud: mid and top are marked anew, and a home that can write to the page
+ *   notices it at its next release, changed or not.  A get that is slower than
+ *   a release could read before or after that as well: the getter compares
+ *   *taken* from before its marks and from after its data, and gets the page
+ *   again if its mark did not stand all the time.
+ *   Quiet: a rank that is registered, and finds that the home watches the page,
+ *   gets twin and frame and takes the page only if they are equal.  What is in
+ *   the twin has been released, and whatever changes a twin is noticed (by the
+ *   home that compares, or by the writer whose diff it is): a copy that equals
+ *   the twin is right until a notice comes.  If they differ it gets loud.
+ * A page that is guarded shows no value in passing; the last look for a mark
+ * comes after it was protected.
  */
+#include "dsm_diff.h"
 #include "dsm_node.h"
 
 static size_t align_page(size_t n)
@@ -33,7 +52,8 @@ void dsm_dir_layout(struct dsm_layout *at, int ranks, uint32_t pages)
 	at->top = 0;
 	at->mid = align_page(at->top + 8 * top_words);
 	at->flags = align_page(at->mid + 8 * mid_words);
-	at->leaf = align_page(at->flags + pages);
+	at->taken = align_page(at->flags + pages);
+	at->leaf = align_page(at->taken + 4 * (uint64_t)pages);
 	at->dir_bytes = align_page(at->leaf + 8 * at->leaf_words * pages);
 }
 
@@ -48,8 +68,8 @@ static uint64_t *word_at(const struct dsm_node *n, uint64_t off)
 	return (uint64_t *)(void *)(n->dir + off);
 }
 
-unsigned int dsm_dir_marks(const struct dsm_node *n, uint32_t unit,
-			   struct sul_mark marks[SUL_MARKS_MAX])
+static void make_marks(const struct dsm_node *n, uint32_t unit,
+		       struct sul_mark marks[SUL_MARKS_MAX])
 {
 	uint64_t mid = unit / 64;
 
@@ -62,7 +82,76 @@ unsigned int dsm_dir_marks(const struct dsm_node *n, uint32_t unit,
 	marks[2] = (struct sul_mark){ .window = DSM_W_DIR,
 				      .off = n->at.top + 8 * (mid / 64),
 				      .bits = UINT64_C(1) << (mid % 64) };
-	return 3;
+}
+
+static void must_get(struct dsm_node *n, uint32_t unit, enum dsm_window w,
+		     uint64_t off, void *dst, size_t len)
+{
+	dsm_must(n, sul_get(n->port, dsm_home(n, unit), w, off, dst, len, NULL,
+			    0),
+		 "fetching a page");
+}
+
+static void get_loud(struct dsm_node *n, uint32_t unit, char *dst,
+		     struct dsm_get *g)
+{
+	uint64_t taken = n->at.taken + 4 * (uint64_t)unit;
+	struct sul_mark marks[SUL_MARKS_MAX];
+	uint64_t off = dsm_unit_off(n, unit);
+	size_t len = dsm_unit_bytes(n, unit);
+
+	make_marks(n, unit, marks);
+	if (DSM_BROKEN(bit_after)) {
+		must_get(n, unit, DSM_W_FRAME, off, dst, len);
+		dsm_flush_port(n);
+		len = 0;
+	}
+	must_get(n, unit, DSM_W_DIR, taken, &g->taken[0], 4);
+	dsm_must(n, sul_get(n->port, dsm_home(n, unit), DSM_W_FRAME, off, dst,
+			    len, marks, SUL_MARKS_MAX),
+		 "fetching a page");
+	must_get(n, unit, DSM_W_DIR, taken, &g->taken[1], 4);
+}
+
+static void get_quiet(struct dsm_node *n, uint32_t unit, char *dst, char *twin,
+		      struct dsm_get *g)
+{
+	uint64_t off = dsm_unit_off(n, unit);
+	size_t len = dsm_unit_bytes(n, unit);
+
+	must_get(n, unit, DSM_W_DIR, n->at.flags + unit, &g->flag[0], 1);
+	must_get(n, unit, DSM_W_TWIN, off, twin, len);
+	must_get(n, unit, DSM_W_FRAME, off, dst, len);
+	must_get(n, unit, DSM_W_DIR, n->at.flags + unit, &g->flag[1], 1);
+}
+
+void dsm_dir_get(struct dsm_node *n, uint32_t unit, char *dst, char *twin,
+		 struct dsm_get *g)
+{
+	/* (Without quiet gets the other mutant shows sooner.) */
+	g->quiet = twin && !g->tried && n->enrolled[unit] &&
+		   !DSM_BROKEN(get_once);
+	g->tried = true;
+	if (g->quiet)
+		get_quiet(n, unit, dst, twin, g);
+	else
+		get_loud(n, unit, dst, g);
+}
+
+bool dsm_dir_got(struct dsm_node *n, uint32_t unit, const char *dst,
+		 const char *twin, const struct dsm_get *g)
+{
+	size_t len = dsm_unit_bytes(n, unit);
+
+	if (g->quiet)
+		return g->flag[0] == DSM_TWIN_VALID &&
+		       g->flag[1] == DSM_TWIN_VALID &&
+		       (!dsm_diff_any(dst, twin, len) ||
+			DSM_BROKEN(quiet_any));
+	if (g->taken[0] != g->taken[1] && !DSM_BROKEN(get_once))
+		return false;
+	n->enrolled[unit] = 1;
+	return true;
 }
 
 void dsm_dir_deregister(struct dsm_node *n, uint32_t unit)
@@ -72,6 +161,7 @@ void dsm_dir_deregister(struct dsm_node *n, uint32_t unit)
 			  UINT64_C(1) << (n->rank % 64), 0, NULL);
 
 	dsm_must(n, err, "leaving a page's sharers");
+	n->enrolled[unit] = 0;
 }
 
 bool dsm_dir_shared(const struct dsm_node *n, uint32_t unit)
@@ -102,6 +192,27 @@ struct sul_mirror dsm_dir_mirror(const struct dsm_node *n, uint32_t unit)
 				    .flag_off = n->at.flags + unit };
 }
 
+/* Its mark is taken now: count that before anything follows from it. */
+static void count_taken(struct dsm_node *n, uint32_t unit)
+{
+	uint32_t *taken = (uint32_t *)(void *)(n->dir + n->at.taken);
+
+	__atomic_fetch_add(&taken[unit], 1, __ATOMIC_SEQ_CST);
+}
+
+bool dsm_dir_take(struct dsm_node *n, uint32_t unit)
+{
+	uint64_t *mid = word_at(n, n->at.mid + 8 * (uint64_t)(unit / 64));
+	uint64_t bit = UINT64_C(1) << (unit % 64);
+
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (!(__atomic_load_n(mid, __ATOMIC_RELAXED) & bit))
+		return false;
+	__atomic_fetch_and(mid, ~bit, __ATOMIC_SEQ_CST);
+	count_taken(n, unit);
+	return true;
+}
+
 /* A getter may be ahead of us in a collective allocation: what it marked
  * stays until we know the page. */
 static void put_back(struct dsm_node *n, uint64_t mid, uint64_t bits)
@@ -124,9 +235,12 @@ static void scan_mid(struct dsm_node *n, uint64_t mid,
 			(uint32_t)(64 * mid) + (uint32_t)__builtin_ctzll(bits);
 
 		DSM_POINT(n);
-		if (dsm_home(n, unit) < 0)
+		if (dsm_home(n, unit) < 0) {
 			unknown |= bits & -bits;
-		else if (dsm_home_here(n, unit) && dsm_dir_shared(n, unit))
+			continue;
+		}
+		count_taken(n, unit);
+		if (dsm_home_here(n, unit) && dsm_dir_shared(n, unit))
 			fn(n, unit);
 	}
 	if (unknown)

@@ -70,7 +70,8 @@ static int open_sets(struct dsm_node *n)
 	       open_set(&n->cached, n->pages) ?:
 	       open_set(&n->written, n->pages) ?:
 	       open_set(&n->pending, n->pages) ?:
-	       open_set(&n->marked, n->pages);
+	       open_set(&n->marked, n->pages) ?:
+	       open_set(&n->shown, n->pages);
 }
 
 static size_t largest(size_t a, size_t b)
@@ -88,6 +89,7 @@ static int open_memory(struct dsm_node *n)
 	n->scratch_bytes = largest(DSM_REFRESH_BYTES, unit_bytes);
 	n->state = calloc(pages, 1);
 	n->order = calloc(pages, 1);
+	n->enrolled = calloc(pages, 1);
 	n->home = calloc(pages, sizeof(*n->home));
 	n->idle = calloc(pages, sizeof(*n->idle));
 	n->age = calloc(pages, sizeof(*n->age));
@@ -96,7 +98,7 @@ static int open_memory(struct dsm_node *n)
 	n->floor_pos = calloc(ranks, sizeof(*n->floor_pos));
 	n->seen_ref = calloc(DSM_LOCKS, sizeof(*n->seen_ref));
 	n->runs = malloc(n->runs_max * sizeof(*n->runs));
-	n->scratch = malloc(n->scratch_bytes);
+	n->scratch = malloc(2 * n->scratch_bytes);
 	n->incoming = malloc(DSM_INCOMING * sizeof(*n->incoming));
 	n->entry = calloc(1, n->at.release_bytes);
 	n->thread = calloc(n->cfg.threads, sizeof(*n->thread));
@@ -105,7 +107,7 @@ static int open_memory(struct dsm_node *n)
 		if (!n->list[i])
 			return -ENOMEM;
 	}
-	if (!n->state || !n->order || !n->home || !n->idle || !n->age ||
+	if (!n->state || !n->order || !n->enrolled || !n->home || !n->idle || !n->age ||
 	    !n->probe || !n->seen_pos || !n->floor_pos || !n->seen_ref ||
 	    !n->runs || !n->scratch || !n->incoming || !n->entry || !n->thread)
 		return -ENOMEM;
@@ -159,6 +161,7 @@ void dsm_node_close(struct dsm_node *n)
 	close_set(&n->written);
 	close_set(&n->pending);
 	close_set(&n->marked);
+	close_set(&n->shown);
 	for (int i = 0; i < 3; i++)
 		free(n->list[i]);
 	free(n->thread);
@@ -173,6 +176,7 @@ void dsm_node_close(struct dsm_node *n)
 	free(n->age);
 	free(n->idle);
 	free(n->home);
+	free(n->enrolled);
 	free(n->order);
 	free(n->state);
 	free(n);
