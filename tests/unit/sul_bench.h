@@ -3,7 +3,7 @@
  * sul_bench.h - one test body, run by every rank of a small job in any world.
  *
  * A body is what a rank does; it returns 0, or the line of what went wrong
- * (REQUIRE() does that).  The bench opens the port, calls the body, closes.
+ * (MUST() does that).  The bench opens the port, calls the body, closes.
  */
 #ifndef SUL_BENCH_H
 #define SUL_BENCH_H
@@ -65,7 +65,8 @@ void bench_nap(struct sul_port *p);
 /* Rank 0 lets all go on when all have come; uses the end of window 0. */
 int bench_meet(struct sul_port *p, uint32_t round);
 
-#define REQUIRE(what)                                                    \
+/* For bodies, in any world; REQUIRE() of tests.h is for the test itself. */
+#define MUST(what)                                                       \
 	do {                                                             \
 		if (!(what)) {                                           \
 			fprintf(stderr, "\n    %s:%d: rank %d: %s\n",    \

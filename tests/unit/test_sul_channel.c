@@ -60,16 +60,16 @@ static int everybody_sends_to_everybody(struct sul_port *p, void *ctx)
 	struct sul_stats s;
 
 	(void)ctx;
-	REQUIRE(!sul_handler(p, H_NUMBER, take_number, &n));
+	MUST(!sul_handler(p, H_NUMBER, take_number, &n));
 	for (uint32_t i = 0; i < messages(p); i++)
 		for (int r = 0; r < sul_ranks(p); r++)
-			REQUIRE(!sul_send(p, r, H_NUMBER, body,
-					  number_fill(body, sul_rank(p), i)));
-	REQUIRE(!sul_wait(p, done, 0, 50000));
-	REQUIRE(!n.wrong);
+			MUST(!sul_send(p, r, H_NUMBER, body,
+				       number_fill(body, sul_rank(p), i)));
+	MUST(!sul_wait(p, done, 0, 50000));
+	MUST(!n.wrong);
 	sul_stats_read(p, &s);
-	REQUIRE(!s.dropped);
-	REQUIRE(s.operations >= messages(p) * (uint64_t)(sul_ranks(p) - 1));
+	MUST(!s.dropped);
+	MUST(s.operations >= messages(p) * (uint64_t)(sul_ranks(p) - 1));
 	return 0;
 }
 
@@ -105,12 +105,12 @@ static int slow_receiver(struct sul_port *p, void *ctx)
 	unsigned char body[SUL_MESSAGE_MAX];
 
 	(void)ctx;
-	REQUIRE(!sul_handler(p, H_NUMBER, take_number, &n));
+	MUST(!sul_handler(p, H_NUMBER, take_number, &n));
 	if (sul_rank(p)) {
 		for (uint32_t i = 0; i < 2 * MESSAGES; i++) {
-			REQUIRE(!sul_send(p, 0, H_NUMBER, body,
-					  number_fill(body, 1, i)));
-			REQUIRE(!sul_notify(p, 0, 0, 8, i + 1));
+			MUST(!sul_send(p, 0, H_NUMBER, body,
+				       number_fill(body, 1, i)));
+			MUST(!sul_notify(p, 0, 0, 8, i + 1));
 		}
 		return 0;
 	}
@@ -118,13 +118,13 @@ static int slow_receiver(struct sul_port *p, void *ctx)
 		struct sul_watch w = { sent, sul_word_read(sent) };
 
 		if (w.old < slots)
-			REQUIRE(!p->ops->wait(p, &w, 1, 50000));
+			MUST(!p->ops->wait(p, &w, 1, 50000));
 	}
 	bench_nap(p);
-	REQUIRE(sul_word_read(sent) == slots); /* the sender waits */
-	REQUIRE(n.total == 0);
-	REQUIRE(!sul_wait(p, sul_window(p, 0), 0, 50000));
-	REQUIRE(n.total == 2 * MESSAGES && !n.wrong);
+	MUST(sul_word_read(sent) == slots); /* the sender waits */
+	MUST(n.total == 0);
+	MUST(!sul_wait(p, sul_window(p, 0), 0, 50000));
+	MUST(n.total == 2 * MESSAGES && !n.wrong);
 	return 0;
 }
 
@@ -173,16 +173,16 @@ static int handlers_send(struct sul_port *p, void *ctx)
 	struct pinger g = { .p = p };
 
 	(void)ctx;
-	REQUIRE(!sul_handler(p, H_PING, take_ping, &g));
-	REQUIRE(!sul_handler(p, H_PONG, take_pong, &g));
+	MUST(!sul_handler(p, H_PING, take_ping, &g));
+	MUST(!sul_handler(p, H_PONG, take_pong, &g));
 	for (uint32_t i = 0; i < PINGS; i++)
 		for (int r = 0; r < sul_ranks(p); r++)
-			REQUIRE(!sul_send(p, r, H_PING, &i, sizeof(i)));
-	REQUIRE(!sul_wait(p, sul_window(p, 0), 0, 50000));
-	REQUIRE(!bench_meet(p, 1)); /* others may still want their pongs */
-	REQUIRE(g.pings == PINGS * (uint32_t)sul_ranks(p));
-	REQUIRE(g.deepest == 1);
-	REQUIRE(!g.polled && !g.failed);
+			MUST(!sul_send(p, r, H_PING, &i, sizeof(i)));
+	MUST(!sul_wait(p, sul_window(p, 0), 0, 50000));
+	MUST(!bench_meet(p, 1)); /* others may still want their pongs */
+	MUST(g.pings == PINGS * (uint32_t)sul_ranks(p));
+	MUST(g.deepest == 1);
+	MUST(!g.polled && !g.failed);
 	return 0;
 }
 
@@ -253,16 +253,15 @@ static int crowds_meet(struct sul_port *p, void *ctx)
 	struct crowd_thread t[THREADS];
 
 	(void)ctx;
-	REQUIRE(!sul_handler(p, H_NUMBER, take_from_crowd, &c));
+	MUST(!sul_handler(p, H_NUMBER, take_from_crowd, &c));
 	for (uint32_t i = 0; i < THREADS; i++) {
 		t[i] = (struct crowd_thread){ .c = &c, .nr = i };
-		REQUIRE(!pthread_create(&t[i].thread, NULL, send_in_crowd,
-					&t[i]));
+		MUST(!pthread_create(&t[i].thread, NULL, send_in_crowd, &t[i]));
 	}
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(t[i].thread, NULL);
-	REQUIRE(!c.failed && !c.wrong);
-	REQUIRE(c.total == 2 * THREADS * MESSAGES);
+	MUST(!c.failed && !c.wrong);
+	MUST(c.total == 2 * THREADS * MESSAGES);
 	return 0;
 }
 
@@ -286,11 +285,11 @@ static int put_slot(struct sul_port *p, uint32_t nr, uint32_t seq, uint16_t len,
 	uint64_t ring =
 		at->ring + (uint64_t)sul_rank(p) * at->slots * SUL_SLOT_BYTES;
 
-	REQUIRE(!p->ops->put(p, 0, SUL_WINDOW_CHANNELS,
-			     ring + nr * SUL_SLOT_BYTES, &m, sizeof(m)));
-	REQUIRE(!p->ops->notify(p, 0, SUL_WINDOW_CHANNELS,
-				at->tail + (uint64_t)sul_rank(p) * 8, tail));
-	REQUIRE(!sul_channel_ring(p, 0));
+	MUST(!p->ops->put(p, 0, SUL_WINDOW_CHANNELS, ring + nr * SUL_SLOT_BYTES,
+			  &m, sizeof(m)));
+	MUST(!p->ops->notify(p, 0, SUL_WINDOW_CHANNELS,
+			     at->tail + (uint64_t)sul_rank(p) * 8, tail));
+	MUST(!sul_channel_ring(p, 0));
 	return p->ops->flush(p);
 }
 
@@ -307,26 +306,25 @@ static int nonsense_is_dropped(struct sul_port *p, void *ctx)
 	struct numbers n = { .p = p };
 
 	(void)ctx;
-	REQUIRE(!sul_handler(p, H_NUMBER, take_number, &n));
+	MUST(!sul_handler(p, H_NUMBER, take_number, &n));
 	if (sul_rank(p)) {
-		REQUIRE(!put_slot(p, 0, 1, SUL_MESSAGE_MAX + 1, H_NUMBER, 1));
-		REQUIRE(!put_slot(p, 1, 2, 0xffff, H_NUMBER, 2));
-		REQUIRE(!put_slot(p, 2, 3, 4, SUL_HANDLERS_MAX, 3));
-		REQUIRE(!put_slot(p, 3, 4, 4, H_NUMBER + 1,
-				  4)); /* no handler */
-		REQUIRE(!put_slot(p, 4, 9, 4, H_NUMBER, 5)); /* wrong number */
+		MUST(!put_slot(p, 0, 1, SUL_MESSAGE_MAX + 1, H_NUMBER, 1));
+		MUST(!put_slot(p, 1, 2, 0xffff, H_NUMBER, 2));
+		MUST(!put_slot(p, 2, 3, 4, SUL_HANDLERS_MAX, 3));
+		MUST(!put_slot(p, 3, 4, 4, H_NUMBER + 1, 4)); /* no handler */
+		MUST(!put_slot(p, 4, 9, 4, H_NUMBER, 5)); /* wrong number */
 		return bench_meet(p, 1) || bench_meet(p, 2) ||
 		       put_slot(p, 5, 6, 4, H_NUMBER, 5000) || bench_meet(p, 3);
 	}
-	REQUIRE(!bench_meet(p, 1));
+	MUST(!bench_meet(p, 1));
 	sul_poll(p);
-	REQUIRE(dropped(p) == 5);
-	REQUIRE(!bench_meet(p, 2));
-	REQUIRE(!bench_meet(p, 3));
+	MUST(dropped(p) == 5);
+	MUST(!bench_meet(p, 2));
+	MUST(!bench_meet(p, 3));
 	sul_poll(p);
-	REQUIRE(dropped(p) == 6); /* a count that nobody can have reached */
-	REQUIRE(n.total == 0);
-	REQUIRE(sul_poll(p) == 0);
+	MUST(dropped(p) == 6); /* a count that nobody can have reached */
+	MUST(n.total == 0);
+	MUST(sul_poll(p) == 0);
 	return 0;
 }
 
@@ -344,18 +342,18 @@ static int refusals(struct sul_port *p, void *ctx)
 	struct numbers n = { .p = p };
 
 	(void)ctx;
-	REQUIRE(sul_handler(p, SUL_HANDLERS_MAX, take_number, &n) == -EINVAL);
-	REQUIRE(sul_handler(p, 0, NULL, &n) == -EINVAL);
-	REQUIRE(sul_handler(p, 0, take_number, &n) == 0);
-	REQUIRE(sul_handler(p, 0, take_number, &n) == -EBUSY);
-	REQUIRE(sul_send(p, -1, 0, body, 1) == -EINVAL);
-	REQUIRE(sul_send(p, sul_ranks(p), 0, body, 1) == -EINVAL);
-	REQUIRE(sul_send(p, 0, SUL_HANDLERS_MAX, body, 1) == -EINVAL);
-	REQUIRE(sul_send(p, 0, 0, body, SUL_MESSAGE_MAX + 1) == -EINVAL);
-	REQUIRE(sul_send(p, 0, 0, body, SIZE_MAX) == -EINVAL);
-	REQUIRE(sul_send(p, 0, 0, NULL, 1) == -EINVAL);
-	REQUIRE(sul_poll(p) == 0);
-	REQUIRE(n.total == 0);
+	MUST(sul_handler(p, SUL_HANDLERS_MAX, take_number, &n) == -EINVAL);
+	MUST(sul_handler(p, 0, NULL, &n) == -EINVAL);
+	MUST(sul_handler(p, 0, take_number, &n) == 0);
+	MUST(sul_handler(p, 0, take_number, &n) == -EBUSY);
+	MUST(sul_send(p, -1, 0, body, 1) == -EINVAL);
+	MUST(sul_send(p, sul_ranks(p), 0, body, 1) == -EINVAL);
+	MUST(sul_send(p, 0, SUL_HANDLERS_MAX, body, 1) == -EINVAL);
+	MUST(sul_send(p, 0, 0, body, SUL_MESSAGE_MAX + 1) == -EINVAL);
+	MUST(sul_send(p, 0, 0, body, SIZE_MAX) == -EINVAL);
+	MUST(sul_send(p, 0, 0, NULL, 1) == -EINVAL);
+	MUST(sul_poll(p) == 0);
+	MUST(n.total == 0);
 	return 0;
 }
 
@@ -375,16 +373,16 @@ static int wait_runs_handlers(struct sul_port *p, void *ctx)
 	struct sul_word *word = (struct sul_word *)sul_window(p, 0) + 2;
 
 	(void)ctx;
-	REQUIRE(!sul_handler(p, 0, set_word, p));
+	MUST(!sul_handler(p, 0, set_word, p));
 	if (sul_rank(p)) {
 		bench_nap(p); /* the other one sleeps by now */
-		REQUIRE(!sul_send(p, 0, 0, NULL, 0));
+		MUST(!sul_send(p, 0, 0, NULL, 0));
 		return 0;
 	}
-	REQUIRE(!sul_wait(p, word, 0, 50000));
-	REQUIRE(sul_word_read(word) == 7);
+	MUST(!sul_wait(p, word, 0, 50000));
+	MUST(sul_word_read(word) == 7);
 	if (!bench_simulated(p))
-		REQUIRE(sul_wait(p, word, 7, 30) == -ETIMEDOUT);
+		MUST(sul_wait(p, word, 7, 30) == -ETIMEDOUT);
 	return 0;
 }
 
@@ -403,8 +401,8 @@ static int send_without_end(struct sul_port *p, void *ctx)
 		return 0; /* and takes nothing */
 	while (!err)
 		err = sul_send(p, 0, 0, "x", 1);
-	REQUIRE(err == -ECANCELED);
-	REQUIRE(sul_poll(p) == -ECANCELED);
+	MUST(err == -ECANCELED);
+	MUST(sul_poll(p) == -ECANCELED);
 	return 0;
 }
 

@@ -85,11 +85,11 @@ static int take_sizes(struct sul_port *p, unsigned char *buf)
 		memset(buf, 0xee, MOST);
 		if (i % 2) /* the sender waits for the buffer */
 			bench_nap(p);
-		REQUIRE(!sul_recv_post(p, i, buf, sizes[i] + (i == 1)));
-		REQUIRE(!sul_recv_wait(p, i, &from, &len, 50000));
-		REQUIRE(from == 1 && len == sizes[i]);
-		REQUIRE(holds(buf, len, i));
-		REQUIRE(untouched(buf, len, MOST));
+		MUST(!sul_recv_post(p, i, buf, sizes[i] + (i == 1)));
+		MUST(!sul_recv_wait(p, i, &from, &len, 50000));
+		MUST(from == 1 && len == sizes[i]);
+		MUST(holds(buf, len, i));
+		MUST(untouched(buf, len, MOST));
 	}
 	return 0;
 }
@@ -100,7 +100,7 @@ static int every_size(struct sul_port *p, void *ctx)
 	int result = 0;
 
 	(void)ctx;
-	REQUIRE(buf);
+	MUST(buf);
 	if (!sul_rank(p))
 		result = take_sizes(p, buf);
 	for (unsigned int i = 0; sul_rank(p) && i < SIZES && !result; i++) {
@@ -124,11 +124,11 @@ static int exchange_buffers(struct sul_port *p, unsigned char *in,
 	size_t len = 0;
 
 	fill(out, MOST, (unsigned int)sul_rank(p));
-	REQUIRE(!sul_recv_post(p, 5, in, MOST));
-	REQUIRE(!sul_send_large(p, other, 5, out, MOST, 50000));
-	REQUIRE(!sul_recv_wait(p, 5, &from, &len, 50000));
-	REQUIRE(len == MOST && holds(in, MOST, (unsigned int)from));
-	REQUIRE((from + 1) % sul_ranks(p) == sul_rank(p));
+	MUST(!sul_recv_post(p, 5, in, MOST));
+	MUST(!sul_send_large(p, other, 5, out, MOST, 50000));
+	MUST(!sul_recv_wait(p, 5, &from, &len, 50000));
+	MUST(len == MOST && holds(in, MOST, (unsigned int)from));
+	MUST((from + 1) % sul_ranks(p) == sul_rank(p));
 	return 0;
 }
 
@@ -138,7 +138,7 @@ static int exchange(struct sul_port *p, void *ctx)
 	int result;
 
 	(void)ctx;
-	REQUIRE(mem);
+	MUST(mem);
 	result = exchange_buffers(p, mem, mem + MOST);
 	free(mem);
 	return result;
@@ -167,11 +167,10 @@ static int take_from_all(struct sul_port *p, unsigned char *buf)
 		size_t len = 0;
 		int from = -1;
 
-		REQUIRE(!sul_recv_post(p, 0, buf, TOKEN));
-		REQUIRE(!sul_recv_wait(p, 0, &from, &len, 50000));
-		REQUIRE(from > 0 && from <= senders && len == TOKEN);
-		REQUIRE(holds(buf, len,
-			      (unsigned int)from * 100 + next[from]++));
+		MUST(!sul_recv_post(p, 0, buf, TOKEN));
+		MUST(!sul_recv_wait(p, 0, &from, &len, 50000));
+		MUST(from > 0 && from <= senders && len == TOKEN);
+		MUST(holds(buf, len, (unsigned int)from * 100 + next[from]++));
 	}
 	return 0;
 }
@@ -183,7 +182,7 @@ static int one_channel_for_all(struct sul_port *p, void *ctx)
 	int result = 0;
 
 	(void)ctx;
-	REQUIRE(buf);
+	MUST(buf);
 	if (!me)
 		result = take_from_all(p, buf);
 	for (unsigned int i = 0; me && i < ROUNDS && !result; i++) {
@@ -211,18 +210,18 @@ static int too_long(struct sul_port *p, void *ctx)
 	(void)ctx;
 	memset(buf, 0xee, sizeof(buf));
 	if (sul_rank(p)) {
-		REQUIRE(sul_send_large(p, 0, 1, buf, 101, -1) == -EMSGSIZE);
-		REQUIRE(sul_send_large(p, 0, 1, buf, 100, -1) == 0);
+		MUST(sul_send_large(p, 0, 1, buf, 101, -1) == -EMSGSIZE);
+		MUST(sul_send_large(p, 0, 1, buf, 100, -1) == 0);
 		return 0;
 	}
-	REQUIRE(!sul_recv_post(p, 1, buf, 100));
-	REQUIRE(sul_recv_wait(p, 1, &from, &len, -1) == -EMSGSIZE);
-	REQUIRE(untouched(buf, 0, sizeof(buf)));
-	REQUIRE(from == 1 && len == 7);
-	REQUIRE(sul_recv_wait(p, 1, &from, &len, -1) == -EINVAL);
-	REQUIRE(!sul_recv_post(p, 1, buf, 100));
-	REQUIRE(!sul_recv_wait(p, 1, &from, &len, -1));
-	REQUIRE(len == 100);
+	MUST(!sul_recv_post(p, 1, buf, 100));
+	MUST(sul_recv_wait(p, 1, &from, &len, -1) == -EMSGSIZE);
+	MUST(untouched(buf, 0, sizeof(buf)));
+	MUST(from == 1 && len == 7);
+	MUST(sul_recv_wait(p, 1, &from, &len, -1) == -EINVAL);
+	MUST(!sul_recv_post(p, 1, buf, 100));
+	MUST(!sul_recv_wait(p, 1, &from, &len, -1));
+	MUST(len == 100);
 	return 0;
 }
 
@@ -240,19 +239,19 @@ static int too_late(struct sul_port *p, void *ctx)
 
 	(void)ctx;
 	if (sul_rank(p)) {
-		REQUIRE(sul_send_large(p, 0, 2, buf, 4, 30) == -ETIMEDOUT);
-		REQUIRE(!bench_meet(p, 1));
-		REQUIRE(!bench_meet(p, 2));
-		REQUIRE(sul_send_large(p, 0, 2, buf, 4, 50000) == 0);
+		MUST(sul_send_large(p, 0, 2, buf, 4, 30) == -ETIMEDOUT);
+		MUST(!bench_meet(p, 1));
+		MUST(!bench_meet(p, 2));
+		MUST(sul_send_large(p, 0, 2, buf, 4, 50000) == 0);
 		return 0;
 	}
-	REQUIRE(!bench_meet(p, 1));
-	REQUIRE(!sul_recv_post(p, 2, buf, 8));
-	REQUIRE(sul_recv_wait(p, 2, NULL, &len, 30) == -ETIMEDOUT);
-	REQUIRE(sul_recv_post(p, 2, buf, 8) == -EBUSY); /* it is still posted */
-	REQUIRE(!bench_meet(p, 2));
-	REQUIRE(!sul_recv_wait(p, 2, NULL, &len, 50000));
-	REQUIRE(len == 4);
+	MUST(!bench_meet(p, 1));
+	MUST(!sul_recv_post(p, 2, buf, 8));
+	MUST(sul_recv_wait(p, 2, NULL, &len, 30) == -ETIMEDOUT);
+	MUST(sul_recv_post(p, 2, buf, 8) == -EBUSY); /* it is still posted */
+	MUST(!bench_meet(p, 2));
+	MUST(!sul_recv_wait(p, 2, NULL, &len, 50000));
+	MUST(len == 4);
 	return 0;
 }
 
@@ -272,22 +271,22 @@ static int give_up(struct sul_port *p, void *ctx)
 	int from = -1;
 
 	(void)ctx;
-	REQUIRE(buf);
+	MUST(buf);
 	fill(buf, MOST, (unsigned int)sul_rank(p));
 	if (sul_rank(p) == 1) {
-		REQUIRE(sul_send_large(p, 0, 0, buf, MOST, 100) == -ETIMEDOUT);
-		REQUIRE(!sul_notify(p, 2, 0, 0, 1));
-		REQUIRE(!sul_notify(p, 0, 0, 0, 1));
+		MUST(sul_send_large(p, 0, 0, buf, MOST, 100) == -ETIMEDOUT);
+		MUST(!sul_notify(p, 2, 0, 0, 1));
+		MUST(!sul_notify(p, 0, 0, 0, 1));
 	} else if (sul_rank(p) == 2) {
-		REQUIRE(!sul_wait(p, word, 0, -1));
-		REQUIRE(!sul_send_large(p, 0, 0, buf, MOST / 2, -1));
+		MUST(!sul_wait(p, word, 0, -1));
+		MUST(!sul_send_large(p, 0, 0, buf, MOST / 2, -1));
 	} else {
 		struct sul_watch w = { word, 0 };
 
-		REQUIRE(!sul_recv_post(p, 0, buf, MOST));
-		REQUIRE(!p->ops->wait(p, &w, 1, -1)); /* without progress */
-		REQUIRE(!sul_recv_wait(p, 0, &from, &len, -1));
-		REQUIRE(from == 2 && len == MOST / 2 && holds(buf, len, 2));
+		MUST(!sul_recv_post(p, 0, buf, MOST));
+		MUST(!p->ops->wait(p, &w, 1, -1)); /* without progress */
+		MUST(!sul_recv_wait(p, 0, &from, &len, -1));
+		MUST(from == 2 && len == MOST / 2 && holds(buf, len, 2));
 	}
 	free(buf);
 	return 0;
@@ -307,11 +306,11 @@ static int wait_without_end(struct sul_port *p, void *ctx)
 
 	(void)ctx;
 	if (sul_rank(p)) {
-		REQUIRE(sul_send_large(p, 0, 3, buf, 8, -1) == -ECANCELED);
+		MUST(sul_send_large(p, 0, 3, buf, 8, -1) == -ECANCELED);
 		return 0;
 	}
-	REQUIRE(!sul_recv_post(p, 4, buf, 8));
-	REQUIRE(sul_recv_wait(p, 4, NULL, NULL, -1) == -ECANCELED);
+	MUST(!sul_recv_post(p, 4, buf, 8));
+	MUST(sul_recv_wait(p, 4, NULL, NULL, -1) == -ECANCELED);
 	return 0;
 }
 
@@ -330,16 +329,16 @@ static int refusals(struct sul_port *p, void *ctx)
 	char buf[8];
 
 	(void)ctx;
-	REQUIRE(sul_recv_post(p, SUL_CHANNELS_MAX, buf, 8) == -EINVAL);
-	REQUIRE(sul_recv_post(p, 0, NULL, 8) == -EINVAL);
-	REQUIRE(sul_recv_wait(p, SUL_CHANNELS_MAX, NULL, NULL, 0) == -EINVAL);
-	REQUIRE(sul_recv_wait(p, 0, NULL, NULL, 0) == -EINVAL);
-	REQUIRE(sul_send_large(p, -1, 0, buf, 8, 0) == -EINVAL);
-	REQUIRE(sul_send_large(p, sul_ranks(p), 0, buf, 8, 0) == -EINVAL);
-	REQUIRE(sul_send_large(p, 0, SUL_CHANNELS_MAX, buf, 8, 0) == -EINVAL);
-	REQUIRE(sul_send_large(p, 0, 0, NULL, 8, 0) == -EINVAL);
-	REQUIRE(sul_recv_post(p, 0, buf, 8) == 0);
-	REQUIRE(sul_recv_post(p, 0, buf, 8) == -EBUSY);
+	MUST(sul_recv_post(p, SUL_CHANNELS_MAX, buf, 8) == -EINVAL);
+	MUST(sul_recv_post(p, 0, NULL, 8) == -EINVAL);
+	MUST(sul_recv_wait(p, SUL_CHANNELS_MAX, NULL, NULL, 0) == -EINVAL);
+	MUST(sul_recv_wait(p, 0, NULL, NULL, 0) == -EINVAL);
+	MUST(sul_send_large(p, -1, 0, buf, 8, 0) == -EINVAL);
+	MUST(sul_send_large(p, sul_ranks(p), 0, buf, 8, 0) == -EINVAL);
+	MUST(sul_send_large(p, 0, SUL_CHANNELS_MAX, buf, 8, 0) == -EINVAL);
+	MUST(sul_send_large(p, 0, 0, NULL, 8, 0) == -EINVAL);
+	MUST(sul_recv_post(p, 0, buf, 8) == 0);
+	MUST(sul_recv_post(p, 0, buf, 8) == -EBUSY);
 	return 0;
 }
 
@@ -383,17 +382,17 @@ static int nonsense(struct sul_port *p, void *ctx)
 	(void)ctx;
 	memset(buf, 0xee, sizeof(buf));
 	for (size_t i = 0; i < sizeof(far) / sizeof(far[0]); i++) {
-		REQUIRE(!sul_recv_post(p, 0, buf, 8));
+		MUST(!sul_recv_post(p, 0, buf, 8));
 		claim_own(o, SUL_POST_CLAIMED);
 		o->piece = far[i];
 		o->info.filled.value++;
-		REQUIRE(sul_poll(p) == 0);
-		REQUIRE(dropped(p) == ++seen);
-		REQUIRE(untouched(buf, 0, sizeof(buf)));
+		MUST(sul_poll(p) == 0);
+		MUST(dropped(p) == ++seen);
+		MUST(untouched(buf, 0, sizeof(buf)));
 		o->outcome = bad[i];
 		claim_own(o, SUL_POST_DONE);
-		REQUIRE(sul_recv_wait(p, 0, NULL, NULL, 0) == -EIO);
-		REQUIRE(dropped(p) == ++seen);
+		MUST(sul_recv_wait(p, 0, NULL, NULL, 0) == -EIO);
+		MUST(dropped(p) == ++seen);
 	}
 	return 0;
 }
