@@ -83,7 +83,7 @@ static void messages_arrive_whole_and_in_order(void)
 
 static void many_seeds_keep_the_order(void)
 {
-	bench_seeds((struct bench){ .ranks = 3 }, 40,
+	bench_seeds((struct bench){ .ranks = 3 }, 15,
 		    everybody_sends_to_everybody, NULL);
 }
 
@@ -131,7 +131,7 @@ static int slow_receiver(struct sul_port *p, void *ctx)
 static void a_pool_never_overflows(void)
 {
 	bench_everywhere((struct bench){ .ranks = 2 }, slow_receiver, NULL);
-	bench_seeds((struct bench){ .ranks = 2 }, 40, slow_receiver, NULL);
+	bench_seeds((struct bench){ .ranks = 2 }, 15, slow_receiver, NULL);
 }
 
 /* --- sending from handlers ---------------------------------------------------------- */
