@@ -36,11 +36,11 @@ static int adds(struct sul_port *p, void *ctx)
 
 	(void)ctx;
 	for (int i = 0; i < ADDS; i++)
-		REQUIRE(!sul_amo(p, 1, 0, 8, SUL_AMO_ADD, 1, 0, NULL));
-	REQUIRE(!sul_flush(p));
-	REQUIRE(!bench_meet(p, 1));
-	REQUIRE(!sul_get(p, 1, 0, 8, &sum, 8, NULL, 0));
-	REQUIRE(sum == ADDERS * (uint64_t)ADDS);
+		MUST(!sul_amo(p, 1, 0, 8, SUL_AMO_ADD, 1, 0, NULL));
+	MUST(!sul_flush(p));
+	MUST(!bench_meet(p, 1));
+	MUST(!sul_get(p, 1, 0, 8, &sum, 8, NULL, 0));
+	MUST(sum == ADDERS * (uint64_t)ADDS);
 	return 0;
 }
 
@@ -82,7 +82,7 @@ static int owner_and_getter(struct sul_port *p, void *ctx)
 
 		keep_step(p, i + 1);
 		if (sul_rank(p)) {
-			REQUIRE(!sul_get(p, 0, 0, at, &saw, 8, &m, 1));
+			MUST(!sul_get(p, 0, 0, at, &saw, 8, &m, 1));
 		} else {
 			__atomic_store_n((uint64_t *)(void *)(mem + at), 1,
 					 __ATOMIC_RELAXED);
@@ -91,15 +91,15 @@ static int owner_and_getter(struct sul_port *p, void *ctx)
 				(uint64_t *)(void *)(mem + at + 8),
 				__ATOMIC_RELAXED);
 		}
-		REQUIRE(!sul_put(p, !sul_rank(p), 0, at + 16, &saw, 8));
+		MUST(!sul_put(p, !sul_rank(p), 0, at + 16, &saw, 8));
 		memcpy(mem + at + 24, &saw, 8);
 	}
-	REQUIRE(!bench_meet(p, 1));
+	MUST(!bench_meet(p, 1));
 	for (uint32_t i = 0; i < CELLS; i++) {
 		uint64_t saw[2];
 
 		memcpy(saw, mem + i * CELL_BYTES + 16, 16);
-		REQUIRE(saw[0] || saw[1]); /* not both missed the other */
+		MUST(saw[0] || saw[1]); /* not both missed the other */
 	}
 	return 0;
 }
@@ -169,12 +169,12 @@ static int hot_receiver(struct sul_port *p, const unsigned int *messages)
 	time_t end = time(NULL) + 20;
 
 	while (!__atomic_load_n(done, __ATOMIC_ACQUIRE) && time(NULL) < end) {
-		REQUIRE(sul_poll(p) >= 0);
+		MUST(sul_poll(p) >= 0);
 		sched_yield();
 	}
-	REQUIRE(*done);
+	MUST(*done);
 	sul_poll(p);
-	REQUIRE(*messages == WARM_UP + HOT);
+	MUST(*messages == WARM_UP + HOT);
 	return 0;
 }
 
@@ -183,17 +183,17 @@ static int hot_operations(struct sul_port *p, void *ctx)
 	unsigned int messages = 0;
 
 	(void)ctx;
-	REQUIRE(!sul_handler(p, 0, count_message, &messages));
+	MUST(!sul_handler(p, 0, count_message, &messages));
 	for (int i = 0; sul_rank(p) && i < WARM_UP; i++) {
-		REQUIRE(!everything_once(p));
-		REQUIRE(sul_poll(p) >= 0);
+		MUST(!everything_once(p));
+		MUST(sul_poll(p) >= 0);
 	}
 	if (sul_rank(p)) {
 		uint64_t zero = 0;
 
-		REQUIRE(!sul_put(p, 0, 0, DONE_AT, &zero, 8));
+		MUST(!sul_put(p, 0, 0, DONE_AT, &zero, 8));
 	}
-	REQUIRE(!bench_meet(p, 1));
+	MUST(!bench_meet(p, 1));
 	if (!sul_rank(p))
 		return hot_receiver(p, &messages);
 	hot_sender(p, &messages);
@@ -246,11 +246,11 @@ static int wake_sleeper(struct sul_port *p, uint32_t round)
 	uint64_t now;
 
 	while (w.sleepers == 0) {
-		REQUIRE(!sul_get(p, 1, 0, 0, &w, 8, NULL, 0));
+		MUST(!sul_get(p, 1, 0, 0, &w, 8, NULL, 0));
 		nanosleep(&nap, NULL);
 	}
 	now = now_ns();
-	REQUIRE(!sul_put(p, 1, 0, 8, &now, 8));
+	MUST(!sul_put(p, 1, 0, 8, &now, 8));
 	return sul_notify(p, 1, 0, 0, round);
 }
 
@@ -262,15 +262,15 @@ static int sleeper_and_waker(struct sul_port *p, void *ctx)
 	(void)ctx;
 	for (uint32_t i = 1; i <= WAKES; i++) {
 		if (sul_rank(p)) {
-			REQUIRE(!sul_wait(p, sul_window(p, 0), i - 1, 50000));
+			MUST(!sul_wait(p, sul_window(p, 0), i - 1, 50000));
 			took = now_ns() - *then;
 			best = took < best ? took : best;
 		} else {
-			REQUIRE(!wake_sleeper(p, i));
+			MUST(!wake_sleeper(p, i));
 		}
-		REQUIRE(!bench_meet(p, i));
+		MUST(!bench_meet(p, i));
 	}
-	REQUIRE(!sul_rank(p) || best < LOST_NS);
+	MUST(!sul_rank(p) || best < LOST_NS);
 	return 0;
 }
 
@@ -282,7 +282,7 @@ static void a_sleeper_is_woken_at_once(void)
 static int wait_without_end(struct sul_port *p, void *ctx)
 {
 	(void)ctx;
-	REQUIRE(sul_wait(p, sul_window(p, 0), 0, -1) == -ECANCELED);
+	MUST(sul_wait(p, sul_window(p, 0), 0, -1) == -ECANCELED);
 	return 0;
 }
 
@@ -301,13 +301,13 @@ static int copies_into_another_process(struct sul_port *p, void *ctx)
 
 	(void)ctx;
 	if (sul_rank(p)) {
-		REQUIRE(!sul_put(p, 0, 0, 0, &addr, 8));
-		REQUIRE(!bench_meet(p, 1));
-		REQUIRE(!bench_meet(p, 2));
-		REQUIRE(!strcmp(buf, "another's") || !strcmp(buf, "mine"));
+		MUST(!sul_put(p, 0, 0, 0, &addr, 8));
+		MUST(!bench_meet(p, 1));
+		MUST(!bench_meet(p, 2));
+		MUST(!strcmp(buf, "another's") || !strcmp(buf, "mine"));
 		return 0;
 	}
-	REQUIRE(!bench_meet(p, 1));
+	MUST(!bench_meet(p, 1));
 	memcpy(&addr, sul_window(p, 0), 8);
 	switch (p->ops->put_private(p, 1, addr, "another's", 10)) {
 	case 0:
@@ -315,9 +315,9 @@ static int copies_into_another_process(struct sul_port *p, void *ctx)
 	case -ENOSYS:
 		break;
 	default:
-		REQUIRE(0);
+		MUST(0);
 	}
-	REQUIRE(p->ops->put_private(p, 1, 8, "nowhere", 8) < 0);
+	MUST(p->ops->put_private(p, 1, 8, "nowhere", 8) < 0);
 	return bench_meet(p, 2);
 }
 
@@ -366,13 +366,13 @@ static int leaves_no_names(struct sul_port *p, void *ctx)
 	char back[4];
 	int fd;
 
-	REQUIRE(files_with_names() == *(int *)ctx);
-	REQUIRE(!maps_mention("/dev/shm"));
-	REQUIRE(maps_mention("/memfd:jia-job (deleted)"));
-	REQUIRE(!sul_put(p, 1, 0, 40, "here", 4));
-	REQUIRE(!sul_window_file(p, 1, 0, &fd, &off));
-	REQUIRE(pread(fd, back, 4, (off_t)off + 40) == 4);
-	REQUIRE(!memcmp(back, "here", 4));
+	MUST(files_with_names() == *(int *)ctx);
+	MUST(!maps_mention("/dev/shm"));
+	MUST(maps_mention("/memfd:jia-job (deleted)"));
+	MUST(!sul_put(p, 1, 0, 40, "here", 4));
+	MUST(!sul_window_file(p, 1, 0, &fd, &off));
+	MUST(pread(fd, back, 4, (off_t)off + 40) == 4);
+	MUST(!memcmp(back, "here", 4));
 	return 0;
 }
 
@@ -398,8 +398,8 @@ static int open_beyond_the_limit(struct sul_port *p, void *ctx)
 	struct sul_port *second;
 
 	(void)ctx;
-	REQUIRE(!setrlimit(RLIMIT_FSIZE, &most));
-	REQUIRE(sul_open(&second, &cfg) == -EFBIG);
+	MUST(!setrlimit(RLIMIT_FSIZE, &most));
+	MUST(sul_open(&second, &cfg) == -EFBIG);
 	return 0;
 }
 
