@@ -304,6 +304,7 @@ int main(int argc, char **argv)
 		   m.n, m.b, m.grid_rows, m.grid_cols);
 	if (jia_pid == 0)
 		residual = scaled_residual(&m);
+	free(m.block);
 	return app_verdict(&a, residual < RESIDUAL_MAX,
 			   "scaled residual %.4f (limit %.0f)", residual,
 			   RESIDUAL_MAX);

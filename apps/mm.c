@@ -126,6 +126,7 @@ int main(int argc, char **argv)
 				  "integers, every element checked.",
 			 .opts = opts,
 			 .nopts = sizeof(opts) / sizeof(opts[0]) };
+	int status;
 
 	app_init(&a, argc, argv);
 	m.count = app_share(m.n, jia_pid, &m.first);
@@ -139,8 +140,12 @@ int main(int argc, char **argv)
 	app_end(&a);
 	app_report(&a, "%ld x %ld integers", m.n, m.n);
 	check(&m);
-	return app_verdict(&a, jia_pid || !*m.wrong,
-			   "%ld of %ld elements differ from the closed form, "
-			   "the last is %u",
-			   *m.wrong, m.n * m.n, m.c[m.n - 1][m.n - 1]);
+	status = app_verdict(&a, jia_pid || !*m.wrong,
+			     "%ld of %ld elements differ from the closed form, "
+			     "the last is %u",
+			     *m.wrong, m.n * m.n, m.c[m.n - 1][m.n - 1]);
+	free(m.c);
+	free(m.b);
+	free(m.a);
+	return status;
 }

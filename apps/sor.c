@@ -34,6 +34,7 @@ struct sor {
 	long rows, cols, iterations;
 	long half; /* cells of one colour in a row */
 	float **cell[2]; /* [colour][row]: this rank's pointers to all rows */
+	float *guess[2]; /* private: what is above and below my rows at first */
 	long first, count; /* my rows: first .. first + count - 1 */
 	struct sums *sums; /* shared */
 };
@@ -95,6 +96,16 @@ static void allocate(struct sor *s)
 	s->sums = app_malloc_on(0, sizeof(*s->sums));
 	s->count = app_share(s->rows, jia_pid, &s->first);
 	s->first += 1;
+	for (int side = 0; side < 2; side++)
+		s->guess[side] = app_calloc((size_t)s->half, sizeof(float));
+}
+
+static void release(struct sor *s)
+{
+	for (int i = 0; i < 2; i++) {
+		free(s->guess[i]);
+		free(s->cell[i]);
+	}
 }
 
 static void fill(struct sor *s)
@@ -104,24 +115,52 @@ static void fill(struct sor *s)
 	owned(s, jia_pid, &first, &end);
 	for (long i = first; i < end; i++)
 		for (long j = 0; j < s->cols + 2; j++)
+			/* allocate() gave every row a place. */
+			/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
 			s->cell[(i + j) & 1][i][j / 2] = initial(i, j);
+}
+
+/* The cells of @colour in a row that nobody has changed yet. */
+static void fill_guess(const struct sor *s, long row, int colour, float *guess)
+{
+	for (long j = shift(row, colour); j < s->cols + 2; j += 2)
+		guess[j / 2] = initial(row, j);
+}
+
+/* Relax the cells of one colour in row @i between the rows @up and @down of the
+ * other colour. */
+static void relax_row(struct sor *s, long i, int colour, const float *up,
+		      const float *down)
+{
+	long odd = shift(i, colour), end = (s->cols - odd) / 2;
+	const float *row = s->cell[!colour][i];
+	float *mine = s->cell[colour][i];
+
+	for (long k = 1 - odd; k <= end; k++)
+		mine[k] += OMEGA * residual(mine[k], up[k], down[k],
+					    row[k - 1 + odd], row[k + odd]);
 }
 
 /* Relax the cells of one colour in my rows. */
 static void half_sweep(struct sor *s, int colour)
 {
-	for (long i = s->first; i < s->first + s->count; i++) {
-		long odd = shift(i, colour), end = (s->cols - odd) / 2;
-		float *mine = s->cell[colour][i];
-		const float *row = s->cell[!colour][i];
-		const float *up = s->cell[!colour][i - 1];
-		const float *down = s->cell[!colour][i + 1];
+	for (long i = s->first; i < s->first + s->count; i++)
+		relax_row(s, i, colour, s->cell[!colour][i - 1],
+			  s->cell[!colour][i + 1]);
+}
 
-		for (long k = 1 - odd; k <= end; k++)
-			mine[k] += OMEGA * residual(mine[k], up[k], down[k],
-						    row[k - 1 + odd],
-						    row[k + odd]);
-	}
+/* The first half sweep reads the neighbours' rows as they were filled: every
+ * rank can tell that itself, which saves fetching them. */
+static void first_half_sweep(struct sor *s)
+{
+	long last = s->first + s->count - 1;
+
+	fill_guess(s, s->first - 1, 1, s->guess[0]);
+	fill_guess(s, last + 1, 1, s->guess[1]);
+	for (long i = s->first; i <= last; i++)
+		relax_row(s, i, 0,
+			  i == s->first ? s->guess[0] : s->cell[1][i - 1],
+			  i == last ? s->guess[1] : s->cell[1][i + 1]);
 }
 
 /* The sum of |residual| over my cells.  Reads my neighbours' edge rows. */
@@ -131,7 +170,7 @@ static double my_residual(const struct sor *s)
 
 	for (long i = s->first; i < s->first + s->count; i++)
 		for (long j = 1; j <= s->cols; j++) {
-			int colour = (i + j) & 1;
+			int colour = (int)((i + j) & 1);
 			float *const *other = s->cell[!colour];
 			float r = residual(s->cell[colour][i][j / 2],
 					   other[i - 1][j / 2],
@@ -159,7 +198,10 @@ static void run(struct app *a, struct sor *s)
 	app_begin(a);
 	for (long n = 0; n < s->iterations; n++)
 		for (int colour = 0; colour < 2; colour++) {
-			half_sweep(s, colour);
+			if (n == 0 && colour == 0)
+				first_half_sweep(s);
+			else
+				half_sweep(s, colour);
 			jia_barrier();
 		}
 	app_end(a);
@@ -183,6 +225,14 @@ static void serial_sweep(const struct sor *s, float *grid, int colour)
 		}
 }
 
+static uint32_t bits(float f)
+{
+	uint32_t u;
+
+	memcpy(&u, &f, sizeof(u));
+	return u;
+}
+
 /* How many cells, edges included, differ in a bit from a serial run. */
 static long differences(const struct sor *s)
 {
@@ -197,9 +247,8 @@ static long differences(const struct sor *s)
 			serial_sweep(s, grid, colour);
 	for (long i = 0; i < height; i++)
 		for (long j = 0; j < width; j++)
-			bad += memcmp(&grid[i * width + j],
-				      &s->cell[(i + j) & 1][i][j / 2],
-				      sizeof(float)) != 0;
+			bad += bits(grid[i * width + j]) !=
+			       bits(s->cell[(i + j) & 1][i][j / 2]);
 	free(grid);
 	return bad;
 }
@@ -231,6 +280,7 @@ int main(int argc, char **argv)
 		   s.rows, s.cols, s.iterations, s.sums->before, s.sums->after);
 	if (jia_pid == 0)
 		bad = differences(&s);
+	release(&s);
 	return app_verdict(&a, !bad,
 			   "%ld of %ld cells differ from a serial run", bad,
 			   (s.rows + 2) * (s.cols + 2));

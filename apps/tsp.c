@@ -211,7 +211,7 @@ static void work(struct tsp *t, struct search *s)
 /* @n cities at random places of a square. */
 static void random_problem(struct tsp_problem *p, int n, long seed)
 {
-	double at[TSP_MAX][2];
+	double at[TSP_MAX][2] = { { 0 } };
 
 	p->n = n;
 	snprintf(p->name, sizeof(p->name), "random%d-%ld", n, seed);

@@ -101,8 +101,9 @@ static void rest_of(const struct search *s, const struct path *p,
 static double spanning_tree(const struct search *s, struct rest *r,
 			    const double *price)
 {
-	double cost[TSP_MAX], sum = 0;
-	int from[TSP_MAX], open[TSP_MAX], left = r->count - 1, now = 0;
+	double cost[TSP_MAX] = { 0 }, sum = 0;
+	int from[TSP_MAX] = { 0 }, open[TSP_MAX] = { 0 };
+	int left = r->count - 1, now = 0;
 
 	for (int i = 0; i < left; i++) {
 		open[i] = i + 1;
@@ -196,7 +197,7 @@ static double lower_bound(const struct search *s, const struct path *p,
 			  double *price, int rounds)
 {
 	double bound, best = -HUGE_VAL;
-	struct rest r;
+	struct rest r = { 0 };
 
 	rest_of(s, p, &r);
 	for (int i = 0; i < rounds; i++) {
@@ -215,7 +216,7 @@ static void root_prices(struct search *s, const struct path *root)
 {
 	double price[TSP_MAX] = { 0 }, best = -HUGE_VAL, pace = 2;
 	int stale = 0;
-	struct rest r;
+	struct rest r = { 0 };
 
 	rest_of(s, root, &r);
 	for (int i = 0; s->rounds && i < ROOT_ROUNDS; i++) {

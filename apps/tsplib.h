@@ -26,6 +26,7 @@
 
 enum {
 	TSP_MAX = 64, /* cities; a set of them is one word */
+	TSPLIB_LINE = 4096, /* bytes of a line, beyond its first 255 */
 	TSP_FAR = 10000000 /* longest distance; times TSP_MAX fits an int */
 };
 
@@ -131,9 +132,12 @@ static int tsplib_number(struct tsplib_file *t, double *out)
 
 	while ((c = getc(t->f)) != EOF && isspace(c))
 		t->line += c == '\n';
-	for (; c != EOF && !isspace(c); c = getc(t->f))
-		if (len < sizeof(word) - 1)
-			word[len++] = (char)c;
+	for (; c != EOF && !isspace(c); c = getc(t->f)) {
+		if (len == sizeof(word) - 1)
+			return tsplib_bad(t, "a number of more than %zu digits",
+					  len);
+		word[len++] = (char)c;
+	}
 	ungetc(c, t->f);
 	word[len] = '\0';
 	if (!len)
@@ -215,7 +219,7 @@ static int tsplib_nodes(struct tsplib_file *t)
 	const struct tsplib_metric *m = tsplib_metrics;
 	const struct tsplib_metric *last =
 		m + sizeof(tsplib_metrics) / sizeof(*m);
-	double at[TSP_MAX][2];
+	double at[TSP_MAX][2] = { { 0 } };
 	int err = tsplib_coordinates(t, at);
 
 	if (err || !strcmp(t->type, "EXPLICIT"))
@@ -312,13 +316,15 @@ static char *tsplib_split(char *line)
 }
 
 /* A comment may be longer than the buffer; what is beyond does not count. */
-static void tsplib_skip_line(FILE *f)
+static int tsplib_skip_line(struct tsplib_file *t)
 {
-	int c;
+	for (int i = 0; i < TSPLIB_LINE; i++) {
+		int c = getc(t->f);
 
-	do
-		c = getc(f);
-	while (c != EOF && c != '\n');
+		if (c == EOF || c == '\n')
+			return 0;
+	}
+	return tsplib_bad(t, "the line is longer than %d bytes", TSPLIB_LINE);
 }
 
 static int tsplib_lines(struct tsplib_file *t)
@@ -329,12 +335,12 @@ static int tsplib_lines(struct tsplib_file *t)
 	while (!err && fgets(line, sizeof(line), t->f)) {
 		t->line++;
 		if (!strchr(line, '\n'))
-			tsplib_skip_line(t->f);
+			err = tsplib_skip_line(t);
 		key = line + strspn(line, " \t");
 		value = tsplib_split(key);
-		if (!strcmp(key, "EOF"))
+		if (!err && !strcmp(key, "EOF"))
 			break;
-		if (*key)
+		if (!err && *key)
 			err = tsplib_entry(t, key, value);
 	}
 	if (!err && ferror(t->f))

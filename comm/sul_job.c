@@ -210,10 +210,11 @@ int sul_job_fd(const struct sul_job *j)
 int sul_job_hand_over(const struct sul_job *j, int rank)
 {
 	char text[80];
-	int fd = fd_move_up(j->fd, F_DUPFD);
+	int fd;
 
 	if (rank < 0 || rank >= sul_job_ranks(j))
 		return -EINVAL;
+	fd = fd_move_up(j->fd, F_DUPFD);
 	if (fd == j->fd && fcntl(fd, F_SETFD, 0) < 0)
 		return -errno;
 	snprintf(text, sizeof(text), "%d:%d:%d:%d:%d", JOB_VERSION, rank,

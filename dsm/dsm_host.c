@@ -148,7 +148,7 @@ static const char *remedy(int err)
 	}
 }
 
-_Noreturn static void env_fail(void *ctx, int err, const char *text)
+__attribute__((noreturn)) static void env_fail(void *ctx, int err, const char *text)
 {
 	struct dsm_host *h = ctx;
 

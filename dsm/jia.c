@@ -242,8 +242,11 @@ void jia_free(void *ptr)
 	record(h, DSM_CALL_jia_free, ptr ? off >> 12 : UINT64_MAX, 0, 0, site);
 	meet(h, DSM_MEET_BARRIER, site);
 	if (ptr) {
+		/* When a rank has left the barrier, others may still be
+		 * refreshing copies from it; and nobody is given these pages
+		 * again before all have let go. */
+		meet(h, DSM_MEET_WAIT, site);
 		dsm_free(h->node, (uint32_t)(off >> 12));
-		/* Nobody is given these pages again before all have let go. */
 		meet(h, DSM_MEET_WAIT, site);
 	}
 	leave();

@@ -142,8 +142,10 @@ char *jiarun_report_timeout(struct sul_job *job, const struct jiarun_ranks *rs,
 			    int64_t timeout_ms);
 char *jiarun_report_start(const struct jiarun_start_error *e,
 			  const struct jiarun_options *o);
+/* What sul_job_fail() was told.  NULL: that *@rank failed, and no text; how it
+ * ends will tell. */
 char *jiarun_report_failure(struct sul_job *job, const struct jiarun_ranks *rs,
-			    int *status);
+			    int *rank, int *status);
 /* --stats; -1 with a message on stderr. */
 int jiarun_report_stats(struct sul_job *job, const struct jiarun_options *o);
 char *jiarun_text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -28,6 +28,7 @@
 enum {
 	SAME_SIGNAL_MS = 50, /* a signal to a group reaches all within this */
 	AGAIN_MS = 200, /* a second Ctrl-C is not quicker */
+	DYING_MS = 500, /* a rank with a fault, its core dump included */
 	CLAIMED_MS = 100, /* a rank that writes its failure's text */
 };
 
@@ -63,15 +64,45 @@ static void nap_ms(int ms)
 	poll(NULL, 0, ms);
 }
 
+/* 128 + signal, or the exit status. */
+static int status_of(const struct jiarun_rank *r)
+{
+	return WIFSIGNALED(r->status) ? 128 + WTERMSIG(r->status) :
+					WEXITSTATUS(r->status);
+}
+
+/* @rank has a fault that is none of the runtime's and is about to die of it, as
+ * it would without us; what it dies of is the message. */
+static char *death_text(struct keeper *k, int rank, int *status)
+{
+	struct jiarun_rank *r = &k->ranks.rank[rank];
+	int64_t end = jiarun_now_ms() + DYING_MS;
+	int got;
+
+	while (!r->ended && jiarun_now_ms() < end) {
+		if (waitpid(r->pid, &got, WNOHANG) == r->pid)
+			jiarun_ranks_ended(&k->ranks, r->pid, got);
+		else
+			nap_ms(2);
+	}
+	if (!r->ended || !status_of(r))
+		return jiarun_text("rank %d (pid %d) failed", rank,
+				   (int)r->pid);
+	*status = status_of(r);
+	return jiarun_report_end(k->job, r, rank);
+}
+
 /* A rank has put its own text into the job: it is the one to print. */
 static bool fail_as_told(struct keeper *k)
 {
+	int rank, status;
 	char *text;
-	int status;
 
 	if (!sul_job_failed(k->job))
 		return false;
-	text = jiarun_report_failure(k->job, &k->ranks, &status);
+	text = jiarun_report_failure(k->job, &k->ranks, &rank, &status);
+	if (!text && rank >= 0)
+		text = death_text(k, rank, &status);
 	fail(k, status, text);
 	return true;
 }

@@ -34,7 +34,7 @@ enum {
 	OPT('n', "np", 1, "N", "start N ranks, 1 .. 1024")                   \
 	OPT('s', "set", 1, "NAME=VALUE", "set a parameter; may be repeated") \
 	OPT('c', "config", 1, "FILE", "read parameters from FILE")           \
-	OPT('p', "list-parameters", 0, "",                                   \
+	OPT('p', "list-parameters", 2, "file|roff",                          \
 	    "print all parameters, their values and where from")             \
 	OPT('S', "stats", 0, "", "print the ranks' counters at the end")     \
 	OPT('F', "stats-file", 1, "FILE",                                    \
@@ -60,8 +60,18 @@ struct reading {
 	struct jiarun_options *o;
 	struct dsm_settings scratch; /* for checking --set, one by one */
 	char *set; /* the lines of JIA_SET */
-	bool have_n, have_file, have_format;
+	void (*list)(FILE *f, const struct dsm_settings *s);
+	bool have_file, have_format;
 };
+
+/* What jiarun(1) says of them; a test compares. */
+static void list_roff(FILE *f, const struct dsm_settings *s)
+{
+	(void)s;
+	dsm_config_roff(f);
+	fputs(".SH ENVIRONMENT\n", f);
+	dsm_config_roff_env(f);
+}
 
 static int refuse(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
@@ -82,7 +92,7 @@ static int help(void)
 	printf("usage: jiarun [options] [--] program [arguments]\n"
 	       "Start a program as the ranks of a job that share memory.\n\n");
 #define OPT(letter, name, arg, value, doc)                                \
-	printf("  %s%-*s  %s\n", letter == 'n' ? "-n, --" : "    --", 22, \
+	printf("  %s%-*s  %s\n", letter == 'n' ? "-n, --" : "    --", 28, \
 	       arg == 0 ? name :                                          \
 	       arg == 1 ? name "=" value :                                \
 			  name "[=" value "]",                            \
@@ -115,7 +125,6 @@ static int read_ranks(struct reading *rd, const char *arg)
 		return refuse("-n %s: how many ranks: a number from 1 to %d",
 			      arg, SUL_RANKS_MAX);
 	rd->o->ranks = (int)n;
-	rd->have_n = true;
 	return -1;
 }
 
@@ -184,6 +193,21 @@ static int read_format(struct reading *rd, const char *arg)
 	return -1;
 }
 
+static int read_list(struct reading *rd, const char *arg)
+{
+	rd->o->list_parameters = true;
+	if (!arg)
+		rd->list = dsm_config_list;
+	else if (strcmp(arg, "file") == 0)
+		rd->list = dsm_config_values;
+	else if (strcmp(arg, "roff") == 0)
+		rd->list = list_roff;
+	else
+		return refuse("--list-parameters=%s: file, roff or nothing",
+			      arg);
+	return -1;
+}
+
 static int read_nodes(struct reading *rd, const char *arg)
 {
 	if (strcmp(arg, "1") != 0)
@@ -235,8 +259,7 @@ static int read_option(struct reading *rd, int c, char **argv)
 	case 'N':
 		return read_nodes(rd, optarg);
 	case 'p':
-		rd->o->list_parameters = true;
-		return -1;
+		return read_list(rd, optarg);
 	case 'S':
 		rd->o->stats = true;
 		return -1;
@@ -296,7 +319,7 @@ static int hand_on(struct reading *rd)
 		return refuse("%s", err);
 	if (!rd->o->list_parameters)
 		return -1;
-	dsm_config_list(stdout, &s);
+	rd->list(stdout, &s);
 	if (fflush(stdout) == 0)
 		return 0;
 	fprintf(stderr, "jiarun: standard output: %s\n", strerror(errno));

@@ -202,7 +202,6 @@ int jiarun_ranks_start(struct jiarun_ranks *rs, const struct jiarun_options *o,
 	if (!rs->rank || (o->label && !s.pipes)) {
 		free(s.pipes);
 		error_set(e, 0, "memory");
-		free(s.pipes);
 		return -1;
 	}
 	limit_raise(in);

@@ -101,23 +101,26 @@ char *jiarun_report_end(struct sul_job *job, const struct jiarun_rank *r,
 }
 
 char *jiarun_report_failure(struct sul_job *job, const struct jiarun_ranks *rs,
-			    int *status)
+			    int *rank, int *status)
 {
 	char raw[SUL_JOB_TEXT_MAX], text[SUL_JOB_TEXT_MAX];
 	size_t len;
-	int rank;
 
-	sul_job_failure(job, &rank, status, raw);
+	sul_job_failure(job, rank, status, raw);
 	if (*status <= 0 || *status > 255)
 		*status = 1;
+	if (*rank < 0 || *rank >= rs->nr)
+		*rank = -1;
 	copy_plain(text, raw, sizeof(text));
 	len = strlen(text);
 	while (len && text[len - 1] == '\n')
 		text[--len] = '\0';
-	if (rank < 0 || rank >= rs->nr || strncmp(text, "rank ", 5) == 0)
-		return jiarun_text("%s", text);
-	return jiarun_text("rank %d (pid %d): %s", rank,
-			   (int)rs->rank[rank].pid, text);
+	if (!len && *rank >= 0)
+		return NULL;
+	if (*rank < 0 || strncmp(text, "rank ", 5) == 0)
+		return jiarun_text("%s", len ? text : "a rank failed");
+	return jiarun_text("rank %d (pid %d): %s", *rank,
+			   (int)rs->rank[*rank].pid, text);
 }
 
 /* R, S, D, T, ... of /proc/PID/stat; 0: it is gone. */

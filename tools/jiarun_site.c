@@ -171,7 +171,7 @@ static void image_assume(struct jiarun_sites *s)
 
 	if (type == ET_EXEC)
 		image_add(s, s->program, 0, UINT64_MAX);
-	else if (type == ET_DYN && PIE_BASE)
+	else if (type == ET_DYN && PIE_BASE != 0)
 		image_add(s, s->program, PIE_BASE, PIE_BASE + (1u << 30));
 }
 

@@ -76,6 +76,17 @@ static void deed_fail_rudely(void)
 	pause();
 }
 
+/* As the runtime does for a fault that is not its own. */
+static void deed_fault(void)
+{
+	struct rlimit none = { 0, 0 };
+
+	setrlimit(RLIMIT_CORE, &none);
+	sul_job_fail(job, self, 128 + SIGSEGV, "");
+	usleep(100000);
+	raise(SIGSEGV);
+}
+
 static void deed_segv(void)
 {
 	struct rlimit none = { 0, 0 };
@@ -217,6 +228,7 @@ static const struct {
 	{ "fail-nobody", deed_fail_nobody, 0 },
 	{ "fail-rudely", deed_fail_rudely, 0 },
 	{ "segv", deed_segv, 0 },
+	{ "fault", deed_fault, 0 },
 	{ "segv-all", deed_segv, 1 },
 	{ "abort", deed_abort, 0 },
 	{ "kill", deed_kill, 0 },
@@ -246,6 +258,8 @@ int main(int argc, char **argv)
 	self = sul_job_self(job);
 	ranks = sul_job_ranks(job);
 	err = sul_job_wait_all(job, SUL_RANK_UP, 10000, NULL);
+	while (err == -ECANCELED)
+		pause(); /* another rank was quick; jiarun does the talking */
 	if (err) {
 		fprintf(stderr, "rank %d of %d: %s\n", self, ranks,
 			strerror(-err));

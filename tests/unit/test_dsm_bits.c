@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* test_dsm_bits.c - the set of pages does what an array of bool does. */
 #include <CUnit/Basic.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -24,35 +24,62 @@ static void number(char buf[32], uint64_t v)
 	snprintf(buf, 32, "%llu", (unsigned long long)v);
 }
 
-static void both_ends_of_every_range_are_taken_and_no_more(void)
+enum type {
+	U32,
+	BYTES,
+	POW2,
+	BOOL,
+	ENUM
+};
+enum when {
+	START,
+	ANY
+};
+
+/* The table once more, so that the rows are walked and not unrolled. */
+static const struct {
+	const char *name;
+	enum type type;
+	enum when when;
+	uint64_t min, max;
+} rows[DSM_CONFIG_NR] = {
+#define CFG(type, name, when, dflt, min, max, words, doc) \
+	{ #name, type, when, min, max },
+#include "dsm_config.def"
+};
+
+static uint64_t value_of(const struct dsm_settings *s, size_t row)
 {
-	enum {
-		U32,
-		BYTES,
-		POW2,
-		BOOL,
-		ENUM
-	};
+	uint64_t v;
+
+	memcpy(&v, (const char *)&s->value + row * sizeof(v), sizeof(v));
+	return v;
+}
+
+static void check_ends(size_t i)
+{
+	int beyond = rows[i].type == BOOL ? -EINVAL : -ERANGE;
 	struct dsm_settings s = defaults();
 	char buf[32];
 
-#define CFG(type, name, when, dflt, lo, hi, words, doc)            \
-	if (type != ENUM) {                                        \
-		number(buf, lo);                                   \
-		CU_ASSERT_EQUAL(set(&s, #name, buf), 0);           \
-		CU_ASSERT_EQUAL(s.value.name, (uint64_t)(lo));     \
-		number(buf, hi);                                   \
-		CU_ASSERT_EQUAL(set(&s, #name, buf), 0);           \
-		CU_ASSERT_EQUAL(s.value.name, (uint64_t)(hi));     \
-		number(buf, (uint64_t)(hi) + 1);                   \
-		CU_ASSERT_EQUAL(set(&s, #name, buf),               \
-				type == BOOL ? -EINVAL : -ERANGE); \
-		number(buf, (uint64_t)(lo)-1); /* of 0: 2^64-1 */  \
-		CU_ASSERT_EQUAL(set(&s, #name, buf),               \
-				type == BOOL ? -EINVAL : -ERANGE); \
-		CU_ASSERT_EQUAL(s.value.name, (uint64_t)(hi));     \
-	}
-#include "dsm_config.def"
+	number(buf, rows[i].min);
+	CU_ASSERT_EQUAL(set(&s, rows[i].name, buf), 0);
+	CU_ASSERT_EQUAL(value_of(&s, i), rows[i].min);
+	number(buf, rows[i].max);
+	CU_ASSERT_EQUAL(set(&s, rows[i].name, buf), 0);
+	CU_ASSERT_EQUAL(value_of(&s, i), rows[i].max);
+	number(buf, rows[i].max + 1);
+	CU_ASSERT_EQUAL(set(&s, rows[i].name, buf), beyond);
+	number(buf, rows[i].min - 1); /* of 0: 2^64-1 */
+	CU_ASSERT_EQUAL(set(&s, rows[i].name, buf), beyond);
+	CU_ASSERT_EQUAL(value_of(&s, i), rows[i].max);
+}
+
+static void both_ends_of_every_range_are_taken_and_no_more(void)
+{
+	for (size_t i = 0; i < DSM_CONFIG_NR; i++)
+		if (rows[i].type != ENUM)
+			check_ends(i);
 }
 
 static void sizes_take_a_unit_in_either_case(void)
@@ -124,68 +151,72 @@ static void an_unknown_name_is_refused_with_the_nearest(void)
 }
 
 /* Every kind of row, every kind of nonsense; the code and what is allowed. */
-static void a_bad_value_is_refused_with_what_is_allowed(void)
-{
 #define NUMBER "': must be a number from 0 to 1000000 (releases)"
 #define SIZE "': must be a size from 64k to 160g (bytes, or with k, m, g or t)"
 #define POWER \
 	"': must be a power of two from 4k to 2m (bytes, or with k, m, g or t)"
 #define YESNO "': must be yes or no (or on, off, 1, 0)"
 #define CHOICE "': must be one of never, always, adaptive"
-	static const struct {
-		const char *name, *value;
-		int code;
-		const char *rest;
-	} cases[] = {
-		{ "keep", "", -EINVAL, NUMBER },
-		{ "keep", "-1", -EINVAL, NUMBER },
-		{ "keep", "+1", -EINVAL, NUMBER },
-		{ "keep", " 1", -EINVAL, NUMBER },
-		{ "keep", "1 ", -EINVAL, NUMBER },
-		{ "keep", "0x10", -EINVAL, NUMBER },
-		{ "keep", "1k", -EINVAL, NUMBER },
-		{ "keep", "1.5", -EINVAL, NUMBER },
-		{ "keep", "1000001", -ERANGE, NUMBER },
-		{ "keep", "18446744073709551616", -ERANGE, NUMBER },
-		{ "keep", "99999999999999999999999", -ERANGE, NUMBER },
-		{ "cache", "", -EINVAL, SIZE },
-		{ "cache", "g", -EINVAL, SIZE },
-		{ "cache", "1q", -EINVAL, SIZE },
-		{ "cache", "1kk", -EINVAL, SIZE },
-		{ "cache", "1kb", -EINVAL, SIZE },
-		{ "cache", "-1g", -EINVAL, SIZE },
-		{ "cache", "1 g", -EINVAL, SIZE },
-		{ "cache", "65535", -ERANGE, SIZE },
-		{ "cache", "161g", -ERANGE, SIZE },
-		/* Beyond 2^64, and in the range if the rest is taken. */
-		{ "cache", "17179869185g", -ERANGE, SIZE },
-		{ "cache", "18014398509482048k", -ERANGE, SIZE },
-		{ "cache", "18446744073709551615t", -ERANGE, SIZE },
-		{ "block", "5000", -ERANGE, POWER },
-		{ "block", "12k", -ERANGE, POWER },
-		{ "block", "2k", -ERANGE, POWER },
-		{ "block", "4m", -ERANGE, POWER },
-		{ "block", "0", -ERANGE, POWER },
-		{ "populate", "96k", -ERANGE, POWER },
-		{ "migrate", "", -EINVAL, YESNO },
-		{ "migrate", "2", -EINVAL, YESNO },
-		{ "migrate", "true", -EINVAL, YESNO },
-		{ "migrate", "y", -EINVAL, YESNO },
-		{ "migrate", "no|yes", -EINVAL, YESNO },
-		{ "update", "", -EINVAL, CHOICE },
-		{ "update", "1", -EINVAL, CHOICE },
-		{ "update", "alwayss", -EINVAL, CHOICE },
-		{ "update", "always|never", -EINVAL, CHOICE },
-	};
+static const struct {
+	const char *name, *value;
+	int code;
+	const char *rest;
+} bad_values[] = {
+	{ "keep", "", -EINVAL, NUMBER },
+	{ "keep", "-1", -EINVAL, NUMBER },
+	{ "keep", "+1", -EINVAL, NUMBER },
+	{ "keep", " 1", -EINVAL, NUMBER },
+	{ "keep", "1 ", -EINVAL, NUMBER },
+	{ "keep", "0x10", -EINVAL, NUMBER },
+	{ "keep", "1k", -EINVAL, NUMBER },
+	{ "keep", "1.5", -EINVAL, NUMBER },
+	{ "keep", "1000001", -ERANGE, NUMBER },
+	{ "keep", "18446744073709551616", -ERANGE, NUMBER },
+	{ "keep", "99999999999999999999999", -ERANGE, NUMBER },
+	{ "cache", "", -EINVAL, SIZE },
+	{ "cache", "g", -EINVAL, SIZE },
+	{ "cache", "1q", -EINVAL, SIZE },
+	{ "cache", "1kk", -EINVAL, SIZE },
+	{ "cache", "1kb", -EINVAL, SIZE },
+	{ "cache", "-1g", -EINVAL, SIZE },
+	{ "cache", "1 g", -EINVAL, SIZE },
+	{ "cache", "65535", -ERANGE, SIZE },
+	{ "cache", "161g", -ERANGE, SIZE },
+	/* Beyond 2^64, and in the range if the rest is taken. */
+	{ "cache", "17179869185g", -ERANGE, SIZE },
+	{ "cache", "18014398509482048k", -ERANGE, SIZE },
+	{ "cache", "18446744073709551615t", -ERANGE, SIZE },
+	{ "block", "5000", -ERANGE, POWER },
+	{ "block", "12k", -ERANGE, POWER },
+	{ "block", "2k", -ERANGE, POWER },
+	{ "block", "4m", -ERANGE, POWER },
+	{ "block", "0", -ERANGE, POWER },
+	{ "populate", "96k", -ERANGE, POWER },
+	{ "migrate", "", -EINVAL, YESNO },
+	{ "migrate", "2", -EINVAL, YESNO },
+	{ "migrate", "true", -EINVAL, YESNO },
+	{ "migrate", "y", -EINVAL, YESNO },
+	{ "migrate", "no|yes", -EINVAL, YESNO },
+	{ "update", "", -EINVAL, CHOICE },
+	{ "update", "1", -EINVAL, CHOICE },
+	{ "update", "alwayss", -EINVAL, CHOICE },
+	{ "update", "always|never", -EINVAL, CHOICE },
+};
+
+static void a_bad_value_is_refused_with_what_is_allowed(void)
+{
 	struct dsm_settings s = defaults();
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < sizeof(bad_values) / sizeof(bad_values[0]);
+	     i++) {
 		char text[DSM_CONFIG_ERR_MAX];
 
-		snprintf(text, sizeof(text), "--set %s='%s%s", cases[i].name,
-			 cases[i].value, cases[i].rest);
-		ASSERT_REFUSED(s, set(&s, cases[i].name, cases[i].value),
-			       cases[i].code, text);
+		snprintf(text, sizeof(text), "--set %s='%s%s",
+			 bad_values[i].name, bad_values[i].value,
+			 bad_values[i].rest);
+		ASSERT_REFUSED(s,
+			       set(&s, bad_values[i].name, bad_values[i].value),
+			       bad_values[i].code, text);
 	}
 }
 
@@ -229,22 +260,23 @@ static void an_error_names_where_the_value_was(void)
 
 static void what_is_fixed_cannot_change_while_the_job_runs(void)
 {
-	enum {
-		START,
-		ANY
-	};
 	struct dsm_settings s = defaults();
-	char value[32];
+	size_t fixed = 0;
 
 	s.running = true;
-#define CFG(type, name, when, dflt, min, max, words, doc)                 \
-	if (when == START) {                                              \
-		number(value, max);                                       \
-		CU_ASSERT_EQUAL(dsm_config_change(&s, #name, value, err), \
-				-EBUSY);                                  \
-		CU_ASSERT_EQUAL(s.value.name, dflt);                      \
+	for (size_t i = 0; i < DSM_CONFIG_NR; i++) {
+		uint64_t was = value_of(&s, i);
+		char value[32];
+
+		if (rows[i].when != START)
+			continue;
+		number(value, rows[i].max);
+		CU_ASSERT_EQUAL(dsm_config_change(&s, rows[i].name, value, err),
+				-EBUSY);
+		CU_ASSERT_EQUAL(value_of(&s, i), was);
+		fixed++;
 	}
-#include "dsm_config.def"
+	CU_ASSERT(fixed > 0);
 	ASSERT_REFUSED(s, dsm_config_change(&s, "spin_us", "1", err), -EBUSY,
 		       "parameter 'spin_us' is fixed once the job runs; set it "
 		       "by jiarun --set, JIA_SPIN_US in the environment, or a "

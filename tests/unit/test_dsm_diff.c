@@ -4,6 +4,8 @@
  * What others write in the meantime: test_dsm_diff_race.c.
  */
 #include <CUnit/Basic.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>

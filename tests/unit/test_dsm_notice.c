@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_dsm_notice.c - merged notices: sorted, each unit once, who wrote it. */
 #include <CUnit/Basic.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "dsm_notice.h"

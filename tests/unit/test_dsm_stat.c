@@ -34,6 +34,12 @@ static unsigned int row_of(const char *name)
 	return 0;
 }
 
+static const struct dsm_stat_row expected[DSM_STAT_NR] = {
+#define STAT(name, unit, label, doc) \
+	{ #name, #unit, label, doc, DSM_STAT_##unit },
+#include "dsm_stat.def"
+};
+
 static void the_words_of_a_rank_are_the_rows_in_order(void)
 {
 	struct dsm_stats s;
@@ -45,15 +51,16 @@ static void the_words_of_a_rank_are_the_rows_in_order(void)
 #include "dsm_stat.def"
 	CU_ASSERT_EQUAL(n, DSM_STAT_NR);
 	memcpy(words, &s, sizeof(words));
-	for (unsigned int i = 0; i < DSM_STAT_NR; i++)
+	for (unsigned int i = 0; i < DSM_STAT_NR; i++) {
+		const struct dsm_stat_row *r = dsm_stat_row(i);
+
 		CU_ASSERT_EQUAL(words[i], i);
-	n = 0;
-#define STAT(field, unit_, label_, doc_)                           \
-	ASSERT_TEXT(dsm_stat_row((unsigned int)n)->name, #field);  \
-	ASSERT_TEXT(dsm_stat_row((unsigned int)n)->unit, #unit_);  \
-	ASSERT_TEXT(dsm_stat_row((unsigned int)n)->label, label_); \
-	ASSERT_TEXT(dsm_stat_row((unsigned int)n++)->doc, doc_);
-#include "dsm_stat.def"
+		ASSERT_TEXT(r->name, expected[i].name);
+		ASSERT_TEXT(r->unit, expected[i].unit);
+		ASSERT_TEXT(r->label, expected[i].label);
+		ASSERT_TEXT(r->doc, expected[i].doc);
+		CU_ASSERT_EQUAL(r->kind, expected[i].kind);
+	}
 }
 
 static void counters_grow_and_are_zeroed(void)

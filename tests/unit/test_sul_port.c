@@ -151,21 +151,21 @@ static int try_places(struct sul_port *p)
 		int expected = i < GOOD_PLACES ? 0 : -EINVAL;
 		struct sul_run run = { 0, (uint32_t)a->len };
 
-		NEED(sul_get(p, a->rank, a->w, a->off, buf, a->len, NULL, 0) ==
+		MUST(sul_get(p, a->rank, a->w, a->off, buf, a->len, NULL, 0) ==
 		     expected);
-		NEED(sul_put(p, a->rank, a->w, a->off, buf, a->len) ==
+		MUST(sul_put(p, a->rank, a->w, a->off, buf, a->len) ==
 		     expected);
 		if (a->len == 8) {
-			NEED(sul_putv(p, a->rank, a->w, a->off, buf, &run, 1,
+			MUST(sul_putv(p, a->rank, a->w, a->off, buf, &run, 1,
 				      NULL) == expected);
-			NEED(sul_amo(p, a->rank, a->w, a->off, SUL_AMO_OR, 0, 0,
+			MUST(sul_amo(p, a->rank, a->w, a->off, SUL_AMO_OR, 0, 0,
 				     NULL) == expected);
-			NEED(sul_notify(p, a->rank, a->w, a->off, 0) ==
+			MUST(sul_notify(p, a->rank, a->w, a->off, 0) ==
 			     expected);
 		}
 		if (a->rank == 0)
-			NEED(sul_window_discard(p, a->w, 0, 4096) == expected);
-		NEED(!sul_flush(p));
+			MUST(sul_window_discard(p, a->w, 0, 4096) == expected);
+		MUST(!sul_flush(p));
 	}
 	return 0;
 }
@@ -173,11 +173,11 @@ static int try_places(struct sul_port *p)
 static int try_words(struct sul_port *p)
 {
 	for (uint64_t off = 1; off < 8; off++) {
-		NEED(sul_amo(p, 1, 0, off, SUL_AMO_ADD, 1, 0, NULL) == -EINVAL);
-		NEED(sul_notify(p, 1, 0, off, 1) == -EINVAL);
+		MUST(sul_amo(p, 1, 0, off, SUL_AMO_ADD, 1, 0, NULL) == -EINVAL);
+		MUST(sul_notify(p, 1, 0, off, 1) == -EINVAL);
 	}
-	NEED(sul_amo(p, 1, 0, 0, SUL_AMO_NR, 1, 0, NULL) == -EINVAL);
-	NEED(sul_amo(p, 1, 0, 0, (enum sul_amo_op) - 1, 1, 0, NULL) == -EINVAL);
+	MUST(sul_amo(p, 1, 0, 0, SUL_AMO_NR, 1, 0, NULL) == -EINVAL);
+	MUST(sul_amo(p, 1, 0, 0, (enum sul_amo_op) - 1, 1, 0, NULL) == -EINVAL);
 	return 0;
 }
 
@@ -195,12 +195,12 @@ static int try_runs(struct sul_port *p)
 		{ .window = SUL_WINDOW_CHANNELS, .flag_window = 1 },
 	};
 
-	NEED(sul_putv(p, 1, 0, 8, src, empty, 2, NULL) == -EINVAL);
-	NEED(sul_putv(p, 1, 0, 8, src, beyond, 2, NULL) == -EINVAL);
-	NEED(sul_putv(p, 1, 0, 0, src, huge, 1, NULL) == -EINVAL);
+	MUST(sul_putv(p, 1, 0, 8, src, empty, 2, NULL) == -EINVAL);
+	MUST(sul_putv(p, 1, 0, 8, src, beyond, 2, NULL) == -EINVAL);
+	MUST(sul_putv(p, 1, 0, 0, src, huge, 1, NULL) == -EINVAL);
 	for (size_t i = 0; i < sizeof(m) / sizeof(m[0]); i++)
-		NEED(sul_putv(p, 1, 0, 0, src, &one, 1, &m[i]) == -EINVAL);
-	NEED(sul_putv(p, 1, 0, 0, src, NULL, 0, NULL) == 0);
+		MUST(sul_putv(p, 1, 0, 0, src, &one, 1, &m[i]) == -EINVAL);
+	MUST(sul_putv(p, 1, 0, 0, src, NULL, 0, NULL) == 0);
 	return 0;
 }
 
@@ -219,9 +219,9 @@ static int try_marks(struct sul_port *p)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct sul_mark two[] = { good, bad[i] };
 
-		NEED(sul_get(p, 1, 0, 0, buf, 8, two, 2) == -EINVAL);
+		MUST(sul_get(p, 1, 0, 0, buf, 8, two, 2) == -EINVAL);
 	}
-	NEED(sul_get(p, 1, 0, 0, buf, 8, many, SUL_MARKS_MAX + 1) == -EINVAL);
+	MUST(sul_get(p, 1, 0, 0, buf, 8, many, SUL_MARKS_MAX + 1) == -EINVAL);
 	return 0;
 }
 
@@ -243,9 +243,9 @@ static int refusals(struct sul_port *p, void *ctx)
 	err = try_places(p) ?: try_words(p) ?: try_runs(p) ?: try_marks(p);
 	if (err)
 		return err;
-	NEED(sul_window_file(p, 2, 0, &fd, &off) == -EINVAL);
-	NEED(sul_window_file(p, 0, 2, &fd, &off) == -EINVAL);
-	NEED(sul_window_file(p, 1, 0, &fd, &off) ==
+	MUST(sul_window_file(p, 2, 0, &fd, &off) == -EINVAL);
+	MUST(sul_window_file(p, 0, 2, &fd, &off) == -EINVAL);
+	MUST(sul_window_file(p, 1, 0, &fd, &off) ==
 	     (bench_simulated(p) ? -ENOTSUP : 0));
 	return bench_meet(p, 1);
 }
@@ -257,8 +257,8 @@ static int refusals_store_nothing(struct sul_port *p, void *ctx)
 
 	if (err)
 		return err;
-	NEED(all_zero(sul_window(p, 0), BYTES - 8192));
-	NEED(all_zero(sul_window(p, 1), BYTES));
+	MUST(all_zero(sul_window(p, 0), BYTES - 8192));
+	MUST(all_zero(sul_window(p, 1), BYTES));
 	return 0;
 }
 
@@ -275,10 +275,10 @@ static int puts_and_gets(struct sul_port *p)
 	static const char text[] = "put across the border of two pages";
 	char back[sizeof(text)];
 
-	NEED(!sul_put(p, 1, 0, 4090, text, sizeof(text)));
-	NEED(!sul_get(p, 1, 0, 4090, back, sizeof(back), NULL, 0));
-	NEED(!sul_flush(p));
-	NEED(!strcmp(back, text));
+	MUST(!sul_put(p, 1, 0, 4090, text, sizeof(text)));
+	MUST(!sul_get(p, 1, 0, 4090, back, sizeof(back), NULL, 0));
+	MUST(!sul_flush(p));
+	MUST(!strcmp(back, text));
 	return 0;
 }
 
@@ -294,14 +294,14 @@ static int scatters(struct sul_port *p, unsigned char flag)
 				      .flag_off = 100 };
 	char back[2][32], zeros[32] = { 0 };
 
-	NEED(!sul_put(p, 1, 0, 100, &flag, 1));
-	NEED(!sul_put(p, 1, 0, 8192, zeros, 32));
-	NEED(!sul_putv(p, 1, 0, 8192, src, runs, 3, &m));
+	MUST(!sul_put(p, 1, 0, 100, &flag, 1));
+	MUST(!sul_put(p, 1, 0, 8192, zeros, 32));
+	MUST(!sul_putv(p, 1, 0, 8192, src, runs, 3, &m));
 	for (unsigned int w = 0; w < 2; w++)
-		NEED(!sul_get(p, 1, w, 8192, back[w], 32, NULL, 0));
-	NEED(!sul_flush(p));
-	NEED(!memcmp(back[0], expected, 32));
-	NEED(!memcmp(back[1], flag ? expected : zeros, 32));
+		MUST(!sul_get(p, 1, w, 8192, back[w], 32, NULL, 0));
+	MUST(!sul_flush(p));
+	MUST(!memcmp(back[0], expected, 32));
+	MUST(!memcmp(back[1], flag ? expected : zeros, 32));
 	return 0;
 }
 
@@ -323,15 +323,15 @@ static int atomics(struct sul_port *p)
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
 		uint64_t old = 77, now;
 
-		NEED(!sul_amo(p, 1, 0, 64, steps[i].op, steps[i].operand,
+		MUST(!sul_amo(p, 1, 0, 64, steps[i].op, steps[i].operand,
 			      steps[i].comparand, &old));
-		NEED(!sul_get(p, 1, 0, 64, &now, 8, NULL, 0));
-		NEED(!sul_flush(p));
-		NEED(old == expected);
+		MUST(!sul_get(p, 1, 0, 64, &now, 8, NULL, 0));
+		MUST(!sul_flush(p));
+		MUST(old == expected);
 		expected = steps[i].after;
-		NEED(now == expected);
+		MUST(now == expected);
 	}
-	NEED(!sul_amo(p, 1, 0, 64, SUL_AMO_SWAP, 0, 0, NULL));
+	MUST(!sul_amo(p, 1, 0, 64, SUL_AMO_SWAP, 0, 0, NULL));
 	return sul_flush(p);
 }
 
@@ -342,16 +342,16 @@ static int marks(struct sul_port *p)
 				      { .off = 144, .bits = 8, .window = 1 } };
 	uint64_t words[3], byte, zero = 0;
 
-	NEED(!sul_get(p, 1, 0, 0, &byte, 8, m, 3));
-	NEED(!sul_get(p, 1, 1, 128, words, 24, NULL, 0));
-	NEED(!sul_flush(p));
-	NEED(words[0] == 2 && words[1] == 4 && words[2] == 8);
+	MUST(!sul_get(p, 1, 0, 0, &byte, 8, m, 3));
+	MUST(!sul_get(p, 1, 1, 128, words, 24, NULL, 0));
+	MUST(!sul_flush(p));
+	MUST(words[0] == 2 && words[1] == 4 && words[2] == 8);
 
-	NEED(!sul_put(p, 1, 1, 136, &zero, 8)); /* the first mark stays */
-	NEED(!sul_get(p, 1, 0, 0, &byte, 8, m, 3));
-	NEED(!sul_get(p, 1, 1, 128, words, 24, NULL, 0));
-	NEED(!sul_flush(p));
-	NEED(words[0] == 2 && words[1] == 0 && words[2] == 8);
+	MUST(!sul_put(p, 1, 1, 136, &zero, 8)); /* the first mark stays */
+	MUST(!sul_get(p, 1, 0, 0, &byte, 8, m, 3));
+	MUST(!sul_get(p, 1, 1, 128, words, 24, NULL, 0));
+	MUST(!sul_flush(p));
+	MUST(words[0] == 2 && words[1] == 0 && words[2] == 8);
 	return 0;
 }
 
@@ -372,15 +372,15 @@ static int operations(struct sul_port *p, void *ctx)
 	if (err)
 		return err;
 	sul_stats_read(p, &before);
-	NEED(!sul_put(p, 1, 0, 0, "12345", 5));
-	NEED(!sul_put(p, 0, 0, 0, "12345",
+	MUST(!sul_put(p, 1, 0, 0, "12345", 5));
+	MUST(!sul_put(p, 0, 0, 0, "12345",
 		      5)); /* a rank's own does not count */
-	NEED(!sul_get(p, 1, 0, 0, back, 7, NULL, 0));
-	NEED(!sul_flush(p));
+	MUST(!sul_get(p, 1, 0, 0, back, 7, NULL, 0));
+	MUST(!sul_flush(p));
 	sul_stats_read(p, &after);
-	NEED(after.operations == before.operations + 2);
-	NEED(after.bytes_out == before.bytes_out + 5);
-	NEED(after.bytes_in == before.bytes_in + 7);
+	MUST(after.operations == before.operations + 2);
+	MUST(after.bytes_out == before.bytes_out + 5);
+	MUST(after.bytes_in == before.bytes_in + 7);
 	return bench_meet(p, 1);
 }
 
@@ -398,9 +398,9 @@ static int discards(struct sul_port *p, void *ctx)
 
 	(void)ctx;
 	memset(mem, 5, 3 * 4096);
-	NEED(!sul_window_discard(p, 0, 4096, 4096));
-	NEED(mem[4095] == 5 && mem[8192] == 5);
-	NEED(all_zero(mem + 4096, 4096));
+	MUST(!sul_window_discard(p, 0, 4096, 4096));
+	MUST(mem[4095] == 5 && mem[8192] == 5);
+	MUST(all_zero(mem + 4096, 4096));
 	return 0;
 }
 

@@ -36,11 +36,11 @@ static int adds(struct sul_port *p, void *ctx)
 
 	(void)ctx;
 	for (int i = 0; i < ADDS; i++)
-		NEED(!sul_amo(p, 1, 0, 8, SUL_AMO_ADD, 1, 0, NULL));
-	NEED(!sul_flush(p));
-	NEED(!bench_meet(p, 1));
-	NEED(!sul_get(p, 1, 0, 8, &sum, 8, NULL, 0));
-	NEED(sum == ADDERS * (uint64_t)ADDS);
+		MUST(!sul_amo(p, 1, 0, 8, SUL_AMO_ADD, 1, 0, NULL));
+	MUST(!sul_flush(p));
+	MUST(!bench_meet(p, 1));
+	MUST(!sul_get(p, 1, 0, 8, &sum, 8, NULL, 0));
+	MUST(sum == ADDERS * (uint64_t)ADDS);
 	return 0;
 }
 
@@ -82,7 +82,7 @@ static int owner_and_getter(struct sul_port *p, void *ctx)
 
 		keep_step(p, i + 1);
 		if (sul_rank(p)) {
-			NEED(!sul_get(p, 0, 0, at, &saw, 8, &m, 1));
+			MUST(!sul_get(p, 0, 0, at, &saw, 8, &m, 1));
 		} else {
 			__atomic_store_n((uint64_t *)(void *)(mem + at), 1,
 					 __ATOMIC_RELAXED);
@@ -91,15 +91,15 @@ static int owner_and_getter(struct sul_port *p, void *ctx)
 				(uint64_t *)(void *)(mem + at + 8),
 				__ATOMIC_RELAXED);
 		}
-		NEED(!sul_put(p, !sul_rank(p), 0, at + 16, &saw, 8));
+		MUST(!sul_put(p, !sul_rank(p), 0, at + 16, &saw, 8));
 		memcpy(mem + at + 24, &saw, 8);
 	}
-	NEED(!bench_meet(p, 1));
+	MUST(!bench_meet(p, 1));
 	for (uint32_t i = 0; i < CELLS; i++) {
 		uint64_t saw[2];
 
 		memcpy(saw, mem + i * CELL_BYTES + 16, 16);
-		NEED(saw[0] || saw[1]); /* not both missed the other */
+		MUST(saw[0] || saw[1]); /* not both missed the other */
 	}
 	return 0;
 }
@@ -169,12 +169,12 @@ static int hot_receiver(struct sul_port *p, const unsigned int *messages)
 	time_t end = time(NULL) + 20;
 
 	while (!__atomic_load_n(done, __ATOMIC_ACQUIRE) && time(NULL) < end) {
-		NEED(sul_poll(p) >= 0);
+		MUST(sul_poll(p) >= 0);
 		sched_yield();
 	}
-	NEED(*done);
+	MUST(*done);
 	sul_poll(p);
-	NEED(*messages == WARM_UP + HOT);
+	MUST(*messages == WARM_UP + HOT);
 	return 0;
 }
 
@@ -183,17 +183,17 @@ static int hot_operations(struct sul_port *p, void *ctx)
 	unsigned int messages = 0;
 
 	(void)ctx;
-	NEED(!sul_handler(p, 0, count_message, &messages));
+	MUST(!sul_handler(p, 0, count_message, &messages));
 	for (int i = 0; sul_rank(p) && i < WARM_UP; i++) {
-		NEED(!everything_once(p));
-		NEED(sul_poll(p) >= 0);
+		MUST(!everything_once(p));
+		MUST(sul_poll(p) >= 0);
 	}
 	if (sul_rank(p)) {
 		uint64_t zero = 0;
 
-		NEED(!sul_put(p, 0, 0, DONE_AT, &zero, 8));
+		MUST(!sul_put(p, 0, 0, DONE_AT, &zero, 8));
 	}
-	NEED(!bench_meet(p, 1));
+	MUST(!bench_meet(p, 1));
 	if (!sul_rank(p))
 		return hot_receiver(p, &messages);
 	hot_sender(p, &messages);
@@ -246,11 +246,11 @@ static int wake_sleeper(struct sul_port *p, uint32_t round)
 	uint64_t now;
 
 	while (w.sleepers == 0) {
-		NEED(!sul_get(p, 1, 0, 0, &w, 8, NULL, 0));
+		MUST(!sul_get(p, 1, 0, 0, &w, 8, NULL, 0));
 		nanosleep(&nap, NULL);
 	}
 	now = now_ns();
-	NEED(!sul_put(p, 1, 0, 8, &now, 8));
+	MUST(!sul_put(p, 1, 0, 8, &now, 8));
 	return sul_notify(p, 1, 0, 0, round);
 }
 
@@ -262,15 +262,15 @@ static int sleeper_and_waker(struct sul_port *p, void *ctx)
 	(void)ctx;
 	for (uint32_t i = 1; i <= WAKES; i++) {
 		if (sul_rank(p)) {
-			NEED(!sul_wait(p, sul_window(p, 0), i - 1, 50000));
+			MUST(!sul_wait(p, sul_window(p, 0), i - 1, 50000));
 			took = now_ns() - *then;
 			best = took < best ? took : best;
 		} else {
-			NEED(!wake_sleeper(p, i));
+			MUST(!wake_sleeper(p, i));
 		}
-		NEED(!bench_meet(p, i));
+		MUST(!bench_meet(p, i));
 	}
-	NEED(!sul_rank(p) || best < LOST_NS);
+	MUST(!sul_rank(p) || best < LOST_NS);
 	return 0;
 }
 
@@ -282,7 +282,7 @@ static void a_sleeper_is_woken_at_once(void)
 static int wait_without_end(struct sul_port *p, void *ctx)
 {
 	(void)ctx;
-	NEED(sul_wait(p, sul_window(p, 0), 0, -1) == -ECANCELED);
+	MUST(sul_wait(p, sul_window(p, 0), 0, -1) == -ECANCELED);
 	return 0;
 }
 
@@ -301,13 +301,13 @@ static int copies_into_another_process(struct sul_port *p, void *ctx)
 
 	(void)ctx;
 	if (sul_rank(p)) {
-		NEED(!sul_put(p, 0, 0, 0, &addr, 8));
-		NEED(!bench_meet(p, 1));
-		NEED(!bench_meet(p, 2));
-		NEED(!strcmp(buf, "another's") || !strcmp(buf, "mine"));
+		MUST(!sul_put(p, 0, 0, 0, &addr, 8));
+		MUST(!bench_meet(p, 1));
+		MUST(!bench_meet(p, 2));
+		MUST(!strcmp(buf, "another's") || !strcmp(buf, "mine"));
 		return 0;
 	}
-	NEED(!bench_meet(p, 1));
+	MUST(!bench_meet(p, 1));
 	memcpy(&addr, sul_window(p, 0), 8);
 	switch (p->ops->put_private(p, 1, addr, "another's", 10)) {
 	case 0:
@@ -315,9 +315,9 @@ static int copies_into_another_process(struct sul_port *p, void *ctx)
 	case -ENOSYS:
 		break;
 	default:
-		NEED(0);
+		MUST(0);
 	}
-	NEED(p->ops->put_private(p, 1, 8, "nowhere", 8) < 0);
+	MUST(p->ops->put_private(p, 1, 8, "nowhere", 8) < 0);
 	return bench_meet(p, 2);
 }
 
@@ -366,13 +366,13 @@ static int leaves_no_names(struct sul_port *p, void *ctx)
 	char back[4];
 	int fd;
 
-	NEED(files_with_names() == *(int *)ctx);
-	NEED(!maps_mention("/dev/shm"));
-	NEED(maps_mention("/memfd:jia-job (deleted)"));
-	NEED(!sul_put(p, 1, 0, 40, "here", 4));
-	NEED(!sul_window_file(p, 1, 0, &fd, &off));
-	NEED(pread(fd, back, 4, (off_t)off + 40) == 4);
-	NEED(!memcmp(back, "here", 4));
+	MUST(files_with_names() == *(int *)ctx);
+	MUST(!maps_mention("/dev/shm"));
+	MUST(maps_mention("/memfd:jia-job (deleted)"));
+	MUST(!sul_put(p, 1, 0, 40, "here", 4));
+	MUST(!sul_window_file(p, 1, 0, &fd, &off));
+	MUST(pread(fd, back, 4, (off_t)off + 40) == 4);
+	MUST(!memcmp(back, "here", 4));
 	return 0;
 }
 
@@ -398,8 +398,8 @@ static int open_beyond_the_limit(struct sul_port *p, void *ctx)
 	struct sul_port *second;
 
 	(void)ctx;
-	NEED(!setrlimit(RLIMIT_FSIZE, &most));
-	NEED(sul_open(&second, &cfg) == -EFBIG);
+	MUST(!setrlimit(RLIMIT_FSIZE, &most));
+	MUST(sul_open(&second, &cfg) == -EFBIG);
 	return 0;
 }
 

@@ -31,8 +31,8 @@ static int take_part(struct sul_port *p, void *ctx)
 		int to = (int)(sul_sim_random(p->carrier) % RANKS);
 		uint64_t old;
 
-		NEED(!sul_amo(p, to, 0, 8, SUL_AMO_ADD, i, 0, &old));
-		NEED(!sul_flush(p));
+		MUST(!sul_amo(p, to, 0, 8, SUL_AMO_ADD, i, 0, &old));
+		MUST(!sul_flush(p));
 		sul_sim_point(p->carrier);
 		tell(ctx, old * RANKS + (uint64_t)sul_rank(p));
 	}
@@ -77,15 +77,15 @@ static int writer_and_reader(struct sul_port *p, void *ctx)
 	if (!sul_rank(p)) {
 		for (uint64_t i = 0; i < ROUNDS; i++) {
 			v[i] = i + 1;
-			NEED(!sul_put(p, 1, 0, 8, &v[i], 8));
-			NEED(!sul_put(p, 1, 0, 0, &v[i], 8));
+			MUST(!sul_put(p, 1, 0, 8, &v[i], 8));
+			MUST(!sul_put(p, 1, 0, 0, &v[i], 8));
 		}
-		NEED(!sul_flush(p));
+		MUST(!sul_flush(p));
 		return 0;
 	}
 	while (last < ROUNDS) {
-		NEED(mem[0] >= last);
-		NEED(mem[1] == mem[0] || mem[1] == mem[0] + 1);
+		MUST(mem[0] >= last);
+		MUST(mem[1] == mem[0] || mem[1] == mem[0] + 1);
 		*between += mem[0] != last;
 		last = mem[0];
 		sul_sim_yield(p->carrier);
@@ -111,17 +111,17 @@ static int two_targets(struct sul_port *p, void *ctx)
 	unsigned int *early = ctx;
 
 	if (sul_rank(p) == 0) {
-		NEED(!sul_put(p, 1, 0, 0, &one, 8));
-		NEED(!sul_put(p, 2, 0, 0, &one, 8));
+		MUST(!sul_put(p, 1, 0, 0, &one, 8));
+		MUST(!sul_put(p, 2, 0, 0, &one, 8));
 		return sul_flush(p);
 	}
 	if (sul_rank(p) == 2) { /* tell rank 1 as soon as it is here */
 		while (!*(uint64_t *)sul_window(p, 0))
 			sul_sim_yield(p->carrier);
-		NEED(!sul_notify(p, 1, 0, 8, 1));
+		MUST(!sul_notify(p, 1, 0, 8, 1));
 		return sul_flush(p);
 	}
-	NEED(!sul_wait(p, (struct sul_word *)sul_window(p, 0) + 1, 0, -1));
+	MUST(!sul_wait(p, (struct sul_word *)sul_window(p, 0) + 1, 0, -1));
 	*early += !*(uint64_t *)sul_window(p, 0);
 	return 0;
 }
@@ -153,8 +153,8 @@ static int filler_and_getter(struct sul_port *p, void *ctx)
 			sul_sim_yield(p->carrier);
 			continue;
 		}
-		NEED(!sul_get(p, 1, 0, 0, buf, WIDTH, NULL, 0));
-		NEED(!sul_flush(p));
+		MUST(!sul_get(p, 1, 0, 0, buf, WIDTH, NULL, 0));
+		MUST(!sul_flush(p));
 		*torn += memcmp(buf, buf + 1, WIDTH - 1) != 0;
 	}
 	return 0;
@@ -183,11 +183,11 @@ static int hasty_writer(struct sul_port *p, void *ctx)
 
 	if (sul_rank(p))
 		return 0;
-	NEED(!sul_put(p, 1, 0, 0, &v, 8));
+	MUST(!sul_put(p, 1, 0, 0, &v, 8));
 	v = 2; /* before the flush: wrong */
-	NEED(!sul_flush(p));
-	NEED(!sul_get(p, 1, 0, 0, &back, 8, NULL, 0));
-	NEED(!sul_flush(p));
+	MUST(!sul_flush(p));
+	MUST(!sul_get(p, 1, 0, 0, &back, 8, NULL, 0));
+	MUST(!sul_flush(p));
 	*late += back == 2;
 	return 0;
 }
@@ -213,7 +213,7 @@ static int wait_for_a_store(struct sul_port *p, void *ctx)
 		return sul_wait(p, sul_window(p, 0), 0, -1);
 	for (int i = 0; i < 100; i++) /* rank 1 waits by then */
 		sul_sim_yield(p->carrier);
-	NEED(!sul_put(p, 1, 0, 0, &one, 8)); /* wakes nobody: no notify */
+	MUST(!sul_put(p, 1, 0, 0, &one, 8)); /* wakes nobody: no notify */
 	return sul_flush(p);
 }
 

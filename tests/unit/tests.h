@@ -16,11 +16,12 @@ bool same_text(const char *got, const char *expected);
 
 /* What the rest of a test cannot do without.  CUnit leaves the test by longjmp,
  * which analysers do not know; the abort is for them. */
-#define REQUIRE(x)                         \
-	do {                               \
-		CU_ASSERT_FATAL((x) != 0); \
-		if (!(x))                  \
-			abort();           \
+#define REQUIRE(x)                       \
+	do {                             \
+		int holds_ = !!(x);      \
+		CU_ASSERT_FATAL(holds_); \
+		if (!holds_)             \
+			abort();         \
 	} while (0)
 
 #define SUITE(name) extern CU_TestInfo test_##name[];
