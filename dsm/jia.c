@@ -26,6 +26,13 @@ int jia_pid;
 int hostc = 1;
 int jia_lock_index;
 
+static void refuse_child(struct dsm_host *h)
+{
+	if (h->child)
+		dsm_host_fail(h,
+			      "called by a forked child, which is not a rank; it may only exec or exit");
+}
+
 /* The host, if the call may be made now; else the job ends. */
 static struct dsm_host *enter(const char *call, const void *site)
 {
@@ -34,9 +41,7 @@ static struct dsm_host *enter(const char *call, const void *site)
 	dsm_host_entered(call, site);
 	if (!h)
 		dsm_host_fail(NULL, "called before jia_init()");
-	if (h->child)
-		dsm_host_fail(h,
-			      "called by a forked child, which is not a rank; it may only exec or exit");
+	refuse_child(h);
 	if (h->exited)
 		dsm_host_fail(h, "called after jia_exit()");
 	return h;
@@ -59,6 +64,15 @@ static void record(struct dsm_host *h, enum dsm_call_kind kind, uint64_t a,
 	dsm_leave(h->node);
 }
 
+/* One thread speaks for its rank; the others would be missed. */
+static void refuse_threads(struct dsm_host *h)
+{
+	if (h->node->threads != 1)
+		dsm_host_fail(h,
+			      "%u threads are declared; go back to jia_threads(1) first",
+			      h->node->threads);
+}
+
 static void meet(struct dsm_host *h, enum dsm_meeting kind, const void *site)
 {
 	struct dsm_thread *t = dsm_host_thread(h);
@@ -79,8 +93,10 @@ void jia_init(int argc, char **argv)
 
 	(void)argc, (void)argv;
 	dsm_host_entered("jia_init", __builtin_return_address(0));
-	if (h)
+	if (h) {
+		refuse_child(h);
 		dsm_host_fail(h, "called twice");
+	}
 	h = dsm_host_open();
 	jia_pid = sul_job_self(h->job);
 	hostc = sul_job_ranks(h->job);
@@ -92,6 +108,7 @@ void jia_exit(void)
 {
 	struct dsm_host *h = ENTER("jia_exit");
 
+	refuse_threads(h);
 	meet(h, DSM_MEET_EXIT, __builtin_return_address(0));
 	dsm_stats_update(h->node);
 	h->exited = true;
@@ -101,13 +118,18 @@ void jia_exit(void)
 
 void jia_error(const char *fmt, ...)
 {
+	static const char cut[] = "...";
 	char text[SUL_JOB_TEXT_MAX / 2];
+	size_t len;
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	if (vsnprintf(text, sizeof(text), fmt, ap) >= (int)sizeof(text))
+		memcpy(text + sizeof(text) - sizeof(cut), cut, sizeof(cut));
 	va_end(ap);
-	text[strcspn(text, "\n")] = 0;
+	len = strlen(text);
+	while (len && text[len - 1] == '\n')
+		text[--len] = 0;
 	dsm_host_entered("jia_error", __builtin_return_address(0));
 	dsm_host_fail(dsm_host_current, "%s", text);
 }
@@ -231,10 +253,7 @@ void jia_free(void *ptr)
 	uint64_t off = (uint64_t)((char *)ptr - h->base);
 	struct dsm_extent e;
 
-	if (h->node->threads != 1)
-		dsm_host_fail(h,
-			      "%u threads are declared; go back to jia_threads(1) first",
-			      h->node->threads);
+	refuse_threads(h);
 	if (ptr && (off >= h->bytes || off & 4095 ||
 		    !dsm_heap_find(&h->node->heap, (uint32_t)(off >> 12), &e) ||
 		    e.page != off >> 12))
@@ -310,15 +329,30 @@ void jia_wait(void)
 	leave();
 }
 
+/* Each thread needs a few units that are not evicted under it. */
+static void check_threads(struct dsm_host *h, int n)
+{
+	const struct dsm_config *c = &h->settings.value;
+	uint64_t least;
+
+	if (n < 1 || n > (int)c->threads)
+		dsm_host_fail(h,
+			      "%d threads were declared; 1 to %d are allowed (--set threads)",
+			      n, (int)c->threads);
+	least = dsm_config_cache_min(c, (unsigned int)n);
+	if (c->cache < least)
+		dsm_host_fail(h,
+			      "%d threads need a cache of at least %" PRIu64
+			      " bytes, and it has %" PRIu64
+			      "; raise --set cache",
+			      n, least, c->cache);
+}
+
 void jia_threads(int n)
 {
 	struct dsm_host *h = ENTER("jia_threads");
-	int most = (int)h->settings.value.threads;
 
-	if (n < 1 || n > most)
-		dsm_host_fail(h,
-			      "%d threads were declared; 1 to %d are allowed (--set threads)",
-			      n, most);
+	check_threads(h, n);
 	dsm_enter(h->node, NULL);
 	if (h->node->meeting) {
 		dsm_leave(h->node);
