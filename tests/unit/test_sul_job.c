@@ -48,7 +48,7 @@ static void create__is_nobodys_rank(void)
 {
 	struct sul_job *job;
 
-	NEED(sul_job_create(&job, SUL_RANKS_MAX) == 0);
+	REQUIRE(sul_job_create(&job, SUL_RANKS_MAX) == 0);
 	CU_ASSERT_EQUAL(sul_job_self(job), -1);
 	CU_ASSERT_EQUAL(sul_job_ranks(job), SUL_RANKS_MAX);
 	CU_ASSERT_FALSE(sul_job_launched(job));
@@ -64,7 +64,7 @@ static void attach__without_launcher(void)
 	struct sul_job *job;
 
 	unsetenv(SUL_JOB_ENV);
-	NEED(sul_job_attach(&job) == 0);
+	REQUIRE(sul_job_attach(&job) == 0);
 	CU_ASSERT_EQUAL(sul_job_self(job), 0);
 	CU_ASSERT_EQUAL(sul_job_ranks(job), 1);
 	CU_ASSERT_FALSE(sul_job_launched(job));
@@ -79,7 +79,7 @@ static void hand_over__not_a_rank(void)
 {
 	struct sul_job *job;
 
-	NEED(sul_job_create(&job, 2) == 0);
+	REQUIRE(sul_job_create(&job, 2) == 0);
 	CU_ASSERT_EQUAL(sul_job_hand_over(job, -1), -EINVAL);
 	CU_ASSERT_EQUAL(sul_job_hand_over(job, 2), -EINVAL);
 	CU_ASSERT_PTR_NULL(getenv(SUL_JOB_ENV));
@@ -90,13 +90,13 @@ static void attach__a_rank_that_is_there_already(void)
 {
 	struct sul_job *job, *first, *second = NULL;
 
-	NEED(sul_job_create(&job, 2) == 0);
-	NEED(sul_job_hand_over(job, 1) == 0);
-	NEED(sul_job_attach(&first) == 0);
+	REQUIRE(sul_job_create(&job, 2) == 0);
+	REQUIRE(sul_job_hand_over(job, 1) == 0);
+	REQUIRE(sul_job_attach(&first) == 0);
 	CU_ASSERT_EQUAL(sul_job_self(first), 1);
 	CU_ASSERT_TRUE(sul_job_launched(first));
 	CU_ASSERT_PTR_NULL(getenv(SUL_JOB_ENV));
-	NEED(sul_job_hand_over(job, 1) == 0);
+	REQUIRE(sul_job_hand_over(job, 1) == 0);
 	CU_ASSERT_EQUAL(sul_job_attach(&second), -EBUSY);
 	CU_ASSERT_PTR_NULL(second);
 	unsetenv(SUL_JOB_ENV);
@@ -109,9 +109,9 @@ static void wait_all__names_who_is_missing(void)
 	struct sul_job *job, *mine;
 	int missing = -1;
 
-	NEED(sul_job_create(&job, 3) == 0);
-	NEED(sul_job_hand_over(job, 0) == 0);
-	NEED(sul_job_attach(&mine) == 0);
+	REQUIRE(sul_job_create(&job, 3) == 0);
+	REQUIRE(sul_job_hand_over(job, 0) == 0);
+	REQUIRE(sul_job_attach(&mine) == 0);
 	CU_ASSERT_EQUAL(sul_job_wait_all(job, SUL_RANK_NONE, 0, NULL), 0);
 	CU_ASSERT_EQUAL(sul_job_wait_all(job, SUL_RANK_UP, 20, &missing),
 			-ETIMEDOUT);
@@ -136,7 +136,7 @@ static void wait_all__ranks_go_step_by_step(void)
 {
 	struct sul_job *job;
 
-	NEED(sul_job_create(&job, 8) == 0);
+	REQUIRE(sul_job_create(&job, 8) == 0);
 	CU_ASSERT_EQUAL(run_ranks(job, pass_all_states), 0);
 	CU_ASSERT_EQUAL(sul_job_wait_all(job, SUL_RANK_EXITED, 0, NULL), 0);
 	sul_job_close(job);
@@ -155,7 +155,7 @@ static void wait_all__a_later_state_counts(void)
 {
 	struct sul_job *job;
 
-	NEED(sul_job_create(&job, 3) == 0);
+	REQUIRE(sul_job_create(&job, 3) == 0);
 	CU_ASSERT_EQUAL(run_ranks(job, skip_a_state), 0);
 	sul_job_close(job);
 }
@@ -180,7 +180,7 @@ static void fail__only_the_first_is_kept(void)
 	int rank, status, winners = 0;
 	struct sul_job *job;
 
-	NEED(sul_job_create(&job, 8) == 0);
+	REQUIRE(sul_job_create(&job, 8) == 0);
 	CU_ASSERT_FALSE(sul_job_failed(job));
 	CU_ASSERT_EQUAL(run_ranks(job, all_fail_one_wins), 0);
 	CU_ASSERT_TRUE(sul_job_failed(job));
@@ -212,7 +212,7 @@ static void fail__wakes_who_sleeps(void)
 {
 	struct sul_job *job;
 
-	NEED(sul_job_create(&job, 4) == 0);
+	REQUIRE(sul_job_create(&job, 4) == 0);
 	CU_ASSERT_EQUAL(run_ranks(job, wait_for_a_failure), 0);
 	sul_job_close(job);
 }
@@ -223,8 +223,8 @@ static void fail__a_long_text_is_cut_and_errno_kept(void)
 	struct sul_job *job;
 	int rank, status;
 
-	NEED(endless);
-	NEED(sul_job_create(&job, 1) == 0);
+	REQUIRE(endless);
+	REQUIRE(sul_job_create(&job, 1) == 0);
 	memset(endless, 'x', 99999);
 	endless[99999] = '\0';
 	errno = EXDEV;
