@@ -53,6 +53,7 @@ struct sul_job_rank {
 	_Atomic uint64_t waiting_since_ns; /* CLOCK_MONOTONIC; 0: not waiting */
 	_Atomic uint64_t waiting_site; /* return address of the jia_ call */
 	char waiting[SUL_JOB_NOTE_MAX]; /* "lock 3, held by rank 1" */
+	char last_word[SUL_JOB_NOTE_MAX]; /* of a rank that dies of a signal */
 	_Atomic uint32_t blob_len;
 	unsigned char blob[SUL_JOB_BLOB_MAX];
 	uint64_t counters[SUL_JOB_COUNTERS_MAX]; /* rows of dsm_stat.def */

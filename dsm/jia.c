@@ -29,8 +29,9 @@ int jia_lock_index;
 static void refuse_child(struct dsm_host *h)
 {
 	if (h->child)
-		dsm_host_fail(h,
-			      "called by a forked child, which is not a rank; it may only exec or exit");
+		dsm_host_fail(
+			h,
+			"called by a forked child, which is not a rank; it may only exec or exit");
 }
 
 /* The host, if the call may be made now; else the job ends. */
@@ -68,9 +69,10 @@ static void record(struct dsm_host *h, enum dsm_call_kind kind, uint64_t a,
 static void refuse_threads(struct dsm_host *h)
 {
 	if (h->node->threads != 1)
-		dsm_host_fail(h,
-			      "%u threads are declared; go back to jia_threads(1) first",
-			      h->node->threads);
+		dsm_host_fail(
+			h,
+			"%u threads are declared; go back to jia_threads(1) first",
+			h->node->threads);
 }
 
 static void meet(struct dsm_host *h, enum dsm_meeting kind, const void *site)
@@ -164,12 +166,12 @@ static void *allocate(struct dsm_host *h, uint64_t bytes, uint64_t block,
 		dsm_host_fail(h, "more than %d pieces of memory are allocated",
 			      DSM_EXTENTS_MAX);
 	if (err)
-		dsm_host_fail(h,
-			      "%" PRIu64 " bytes do not fit: the region has %" PRIu64
-			      ", of which %" PRIu64
-			      " are in use; raise --set region",
-			      bytes, h->settings.value.region,
-			      dsm_heap_used(&h->node->heap) << 12);
+		dsm_host_fail(
+			h,
+			"%" PRIu64 " bytes do not fit: the region has %" PRIu64
+			", of which %" PRIu64 " are in use; raise --set region",
+			bytes, h->settings.value.region,
+			dsm_heap_used(&h->node->heap) << 12);
 	leave();
 	return h->base + ((uint64_t)page << 12);
 }
@@ -178,9 +180,10 @@ static void *allocate(struct dsm_host *h, uint64_t bytes, uint64_t block,
 static uint64_t size_of(struct dsm_host *h, const char *what, int n)
 {
 	if (n < 0)
-		dsm_host_fail(h,
-			      "the %s %d is negative; use jia_malloc() for 2 GiB and more",
-			      what, n);
+		dsm_host_fail(
+			h,
+			"the %s %d is negative; use jia_malloc() for 2 GiB and more",
+			what, n);
 	return (uint64_t)n;
 }
 
@@ -288,7 +291,8 @@ void jia_lock(int lock)
 	check_lock(h, lock);
 	for (uint32_t i = 0; i < t->depth; i++)
 		if (t->scope[i].lock == (uint32_t)lock)
-			dsm_host_fail(h, "lock %d is held by this thread already",
+			dsm_host_fail(h,
+				      "lock %d is held by this thread already",
 				      lock);
 	if (t->depth == DSM_NEST_MAX)
 		dsm_host_fail(h, "more than %d locks held at once",
@@ -306,9 +310,10 @@ void jia_unlock(int lock)
 	if (!t->depth)
 		dsm_host_fail(h, "lock %d is not held by this thread", lock);
 	if (t->scope[t->depth - 1].lock != (uint32_t)lock)
-		dsm_host_fail(h,
-			      "lock %d cannot be released now: lock %u was taken last and goes first",
-			      lock, t->scope[t->depth - 1].lock);
+		dsm_host_fail(
+			h,
+			"lock %d cannot be released now: lock %u was taken last and goes first",
+			lock, t->scope[t->depth - 1].lock);
 	dsm_unlock(t, (uint32_t)lock);
 	leave();
 }
@@ -336,9 +341,10 @@ static void check_threads(struct dsm_host *h, int n)
 	uint64_t least;
 
 	if (n < 1 || n > (int)c->threads)
-		dsm_host_fail(h,
-			      "%d threads were declared; 1 to %d are allowed (--set threads)",
-			      n, (int)c->threads);
+		dsm_host_fail(
+			h,
+			"%d threads were declared; 1 to %d are allowed (--set threads)",
+			n, (int)c->threads);
 	least = dsm_config_cache_min(c, (unsigned int)n);
 	if (c->cache < least)
 		dsm_host_fail(h,
@@ -413,9 +419,10 @@ void jia_config(int key, int value)
 	case WVEC:
 		break;
 	default:
-		dsm_host_fail(h,
-			      "key %d does not exist; HMIG, ADWD, BROADCAST, LOADBAL and WVEC (0 to 4) do",
-			      key);
+		dsm_host_fail(
+			h,
+			"key %d does not exist; HMIG, ADWD, BROADCAST, LOADBAL and WVEC (0 to 4) do",
+			key);
 	}
 	leave();
 }
