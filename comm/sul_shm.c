@@ -346,9 +346,9 @@ static int set_marks(struct sul_port *p, int rank, const struct sul_mark *marks,
 
 		if (err)
 			return err;
-		if (!i && (__atomic_load_n(word, __ATOMIC_ACQUIRE) &
-			   marks[i].bits) == marks[i].bits)
-			break; /* set already, and so are the rest */
+		if ((__atomic_load_n(word, __ATOMIC_ACQUIRE) & marks[i].bits) ==
+		    marks[i].bits)
+			continue; /* leave the line to those who read it */
 		__atomic_fetch_or(word, marks[i].bits, __ATOMIC_SEQ_CST);
 	}
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -405,6 +405,8 @@ static int shm_get(struct sul_port *p, int rank, unsigned int w, uint64_t off,
 {
 	int err = 0;
 
+	/* Gets take effect in their order: this one's loads come later. */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	if (nr_marks)
 		err = set_marks(p, rank, marks, nr_marks);
 	while (len && !err) {

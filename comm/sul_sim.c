@@ -372,8 +372,6 @@ static bool set_marks(struct op *o, struct sul_port *target)
 			(void *)((char *)target->window[o->marks[i].window] +
 				 o->marks[i].off);
 
-		if (!i && (*word & o->marks[i].bits) == o->marks[i].bits)
-			break;
 		*word |= o->marks[i].bits;
 	}
 	o->nr_marks = 0;

@@ -3,10 +3,11 @@
  * dsm_dir.c - the directory: who shares the pages of a home.
  *
  * Role:      in the home's DIR window, a *leaf* of one bit per rank for each
- *            unit, and above it two summaries: a bit of *mid* for each page
- *            that has new sharers, a bit of *top* for each word of mid.
+ *            unit, and above it two summaries: a bit of *mid* for each unit
+ *            that somebody got since the home's last look, a bit of *top* for
+ *            each word of mid; and *taken*, how often the bit of mid was taken.
  * Invariant: a rank with a valid copy has its bit in the leaf; if the home has
- *            not looked at it yet, the bits above it are set, too.
+ *            not looked at it since it was got, the bits above it are set, too.
  * Threads:   leaves and summaries are changed by any rank, atomically; scan and
  *            forget are the home's, under its rank mutex.
  *
@@ -16,6 +17,17 @@
  * the home does not find the bit, its clearing came before the getter's
  * setting, and the getter's reading of the page after the home's writing.  What
  * the getter sets after a clearing stands for the next release.
+ *
+ * Why a value in passing does no harm (race 9).  The home's program may change
+ * a byte and change it back before its next release: comparing finds nothing,
+ * but who got the page in between holds the value in passing.  So every get
+ * sets mid and top anew, and a home that can write to the page notices it at
+ * its next release, changed or not; then it guards the page if nothing did
+ * change, so that later gets cost no more notices.  A page that is guarded
+ * shows no such value; the last look for a mark comes after it was protected.
+ * A get that is slower than a release could read before or after that as well:
+ * the getter compares *taken* from before its marks and from after its data,
+ * and gets the page again if its mark did not stand all the time.
  */
 #include "dsm_node.h"
 
@@ -33,7 +45,8 @@ void dsm_dir_layout(struct dsm_layout *at, int ranks, uint32_t pages)
 	at->top = 0;
 	at->mid = align_page(at->top + 8 * top_words);
 	at->flags = align_page(at->mid + 8 * mid_words);
-	at->leaf = align_page(at->flags + pages);
+	at->taken = align_page(at->flags + pages);
+	at->leaf = align_page(at->taken + 4 * (uint64_t)pages);
 	at->dir_bytes = align_page(at->leaf + 8 * at->leaf_words * pages);
 }
 
@@ -48,8 +61,8 @@ static uint64_t *word_at(const struct dsm_node *n, uint64_t off)
 	return (uint64_t *)(void *)(n->dir + off);
 }
 
-unsigned int dsm_dir_marks(const struct dsm_node *n, uint32_t unit,
-			   struct sul_mark marks[SUL_MARKS_MAX])
+static void make_marks(const struct dsm_node *n, uint32_t unit,
+		       struct sul_mark marks[SUL_MARKS_MAX])
 {
 	uint64_t mid = unit / 64;
 
@@ -62,7 +75,41 @@ unsigned int dsm_dir_marks(const struct dsm_node *n, uint32_t unit,
 	marks[2] = (struct sul_mark){ .window = DSM_W_DIR,
 				      .off = n->at.top + 8 * (mid / 64),
 				      .bits = UINT64_C(1) << (mid % 64) };
-	return 3;
+}
+
+static void get_taken(struct dsm_node *n, uint32_t unit, uint32_t *taken)
+{
+	dsm_must(n, sul_get(n->port, dsm_home(n, unit), DSM_W_DIR,
+			    n->at.taken + 4 * (uint64_t)unit, taken,
+			    sizeof(*taken), NULL, 0),
+		 "fetching a page");
+}
+
+void dsm_dir_get(struct dsm_node *n, uint32_t unit, char *dst,
+		 uint32_t taken[2])
+{
+	struct sul_mark marks[SUL_MARKS_MAX];
+	uint64_t off = dsm_unit_off(n, unit);
+	size_t len = dsm_unit_bytes(n, unit);
+
+	make_marks(n, unit, marks);
+	if (DSM_BROKEN(bit_after)) {
+		dsm_must(n, sul_get(n->port, dsm_home(n, unit), DSM_W_FRAME,
+				    off, dst, len, NULL, 0),
+			 "fetching a page");
+		dsm_flush_port(n);
+		len = 0;
+	}
+	get_taken(n, unit, &taken[0]);
+	dsm_must(n, sul_get(n->port, dsm_home(n, unit), DSM_W_FRAME, off, dst,
+			    len, marks, SUL_MARKS_MAX),
+		 "fetching a page");
+	get_taken(n, unit, &taken[1]);
+}
+
+bool dsm_dir_got(const uint32_t taken[2])
+{
+	return taken[0] == taken[1] || DSM_BROKEN(get_once);
 }
 
 void dsm_dir_deregister(struct dsm_node *n, uint32_t unit)
@@ -102,6 +149,27 @@ struct sul_mirror dsm_dir_mirror(const struct dsm_node *n, uint32_t unit)
 				    .flag_off = n->at.flags + unit };
 }
 
+/* Its mark is taken now: count that before anything follows from it. */
+static void count_taken(struct dsm_node *n, uint32_t unit)
+{
+	uint32_t *taken = (uint32_t *)(void *)(n->dir + n->at.taken);
+
+	__atomic_fetch_add(&taken[unit], 1, __ATOMIC_SEQ_CST);
+}
+
+bool dsm_dir_take(struct dsm_node *n, uint32_t unit)
+{
+	uint64_t *mid = word_at(n, n->at.mid + 8 * (uint64_t)(unit / 64));
+	uint64_t bit = UINT64_C(1) << (unit % 64);
+
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (!(__atomic_load_n(mid, __ATOMIC_RELAXED) & bit))
+		return false;
+	__atomic_fetch_and(mid, ~bit, __ATOMIC_SEQ_CST);
+	count_taken(n, unit);
+	return true;
+}
+
 /* A getter may be ahead of us in a collective allocation: what it marked
  * stays until we know the page. */
 static void put_back(struct dsm_node *n, uint64_t mid, uint64_t bits)
@@ -124,9 +192,12 @@ static void scan_mid(struct dsm_node *n, uint64_t mid,
 			(uint32_t)(64 * mid) + (uint32_t)__builtin_ctzll(bits);
 
 		DSM_POINT(n);
-		if (dsm_home(n, unit) < 0)
+		if (dsm_home(n, unit) < 0) {
 			unknown |= bits & -bits;
-		else if (dsm_home_here(n, unit) && dsm_dir_shared(n, unit))
+			continue;
+		}
+		count_taken(n, unit);
+		if (dsm_home_here(n, unit) && dsm_dir_shared(n, unit))
 			fn(n, unit);
 	}
 	if (unknown)

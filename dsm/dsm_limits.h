@@ -14,6 +14,7 @@ enum {
 	DSM_RUNS_MIN = 1 << 16,
 	/* Bytes fetched together in one refresh: fits the L2 cache. */
 	DSM_REFRESH_BYTES = 256 << 10,
+	DSM_REFRESH_UNITS = DSM_REFRESH_BYTES >> 12,
 	/* A thread's last faults are never evicted: one instruction may need
 	 * that many pages at once (two operands that each cross a border). */
 	DSM_RECENT_PER_THREAD = 8,

@@ -70,7 +70,8 @@ static int open_sets(struct dsm_node *n)
 	       open_set(&n->cached, n->pages) ?:
 	       open_set(&n->written, n->pages) ?:
 	       open_set(&n->pending, n->pages) ?:
-	       open_set(&n->marked, n->pages);
+	       open_set(&n->marked, n->pages) ?:
+	       open_set(&n->shown, n->pages);
 }
 
 static size_t largest(size_t a, size_t b)
@@ -159,6 +160,7 @@ void dsm_node_close(struct dsm_node *n)
 	close_set(&n->written);
 	close_set(&n->pending);
 	close_set(&n->marked);
+	close_set(&n->shown);
 	for (int i = 0; i < 3; i++)
 		free(n->list[i]);
 	free(n->thread);

@@ -101,7 +101,7 @@ struct dsm_layout {
 	uint64_t meet, calls;
 	uint64_t release_bytes; /* of one entry of the ring of releases */
 	uint64_t sync_bytes;
-	uint64_t flags, leaf, mid, top; /* DIR */
+	uint64_t flags, leaf, mid, top, taken; /* DIR */
 	uint64_t leaf_words; /* 64-bit words of sharers per page */
 	uint64_t dir_bytes;
 };
@@ -137,6 +137,7 @@ struct dsm_node {
 	struct dsm_bits written; /* units noticed in this epoch */
 	struct dsm_bits pending; /* units to refresh or drop, in apply */
 	struct dsm_bits marked; /* units about to change protection together */
+	struct dsm_bits shown; /* of this home, read since the last release */
 	uint64_t cached_pages, cache_pages; /* now, and at most */
 	uint32_t evict_hand;
 	uint64_t log_pos; /* notices published so far */
@@ -241,13 +242,19 @@ void dsm_leave(struct dsm_node *n);
 /* --- dsm_dir.c: who shares the pages of a home ------------------------------------ */
 
 void dsm_dir_layout(struct dsm_layout *at, int ranks, uint32_t pages);
-/* The marks with which this rank registers as a sharer of @unit. */
-unsigned int dsm_dir_marks(const struct dsm_node *n, uint32_t unit,
-			   struct sul_mark marks[SUL_MARKS_MAX]);
+/*
+ * Register as a sharer of @unit and get it from its home.  After a flush, and
+ * unless dsm_dir_got() is true, it has to be got again.
+ */
+void dsm_dir_get(struct dsm_node *n, uint32_t unit, char *dst,
+		 uint32_t taken[2]);
+bool dsm_dir_got(const uint32_t taken[2]);
 void dsm_dir_deregister(struct dsm_node *n, uint32_t unit);
 bool dsm_dir_shared(const struct dsm_node *n, uint32_t unit); /* own home */
 void dsm_dir_forget(struct dsm_node *n, uint32_t unit); /* all its sharers */
-/* Call @fn for each unit of this home that has new sharers. */
+/* True if @unit was got since the last scan or take; own home. */
+bool dsm_dir_take(struct dsm_node *n, uint32_t unit);
+/* Call @fn for each shared unit of this home that was got since the last. */
 void dsm_dir_scan(struct dsm_node *n,
 		  void (*fn)(struct dsm_node *n, uint32_t unit));
 /* The byte that tells remote writers whether @unit has a twin here. */
@@ -261,7 +268,8 @@ void dsm_unit_event(struct dsm_node *n, uint32_t unit, enum dsm_page_event e,
 		    unsigned int done);
 /* Publish what differs from the twin; true if anything did. */
 bool dsm_unit_publish(struct dsm_node *n, uint32_t unit);
-/* Refresh cached units in place: those of @units, and not more than fit. */
+/* Refresh cached units in place: at most DSM_REFRESH_UNITS, and not more than
+ * fit into scratch_bytes. */
 void dsm_unit_refresh(struct dsm_node *n, const uint32_t *units, size_t nr);
 /* Protect every unit of the set, neighbours in one call. */
 void dsm_unit_protect_set(struct dsm_node *n, const struct dsm_bits *set,

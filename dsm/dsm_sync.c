@@ -22,27 +22,44 @@ static void begin_to_share(struct dsm_node *n, uint32_t unit)
 {
 	if (n->state[unit] == DSM_PG_OWN)
 		dsm_stat_add(n->stats, shared_new, 1);
+	else if (n->state[unit] == DSM_PG_HWATCH && !DSM_BROKEN(shown_quiet))
+		dsm_bits_set(&n->shown, unit);
 	dsm_unit_event(n, unit, DSM_EV_SHARED, 0);
 }
 
 /* A watched unit at a release; true if it shall be guarded. */
 static bool compare(struct dsm_node *n, uint32_t unit)
 {
+	bool shown = dsm_bits_clear(&n->shown, unit);
+
 	if (dsm_home_here(n, unit) && !dsm_dir_shared(n, unit)) {
 		dsm_unit_event(n, unit, DSM_EV_UNSHARED, 0);
 		dsm_stat_add(n->stats, shared_none, 1);
 		return false;
 	}
+	if (shown) /* who got it may have got a value in passing (race 9) */
+		dsm_log_notice(n, unit);
 	if (!n->cfg.keep)
 		return true;
 	if (dsm_unit_publish(n, unit)) {
-		dsm_log_notice(n, unit);
+		if (!shown)
+			dsm_log_notice(n, unit);
 		n->idle[unit] = 0;
 		return false;
 	}
+	if (shown)
+		return true;
 	if (n->idle[unit] < UINT16_MAX)
 		n->idle[unit]++;
 	return n->idle[unit] >= n->cfg.keep;
+}
+
+/* Somebody may have got it since this release began. */
+static void notice_if_shown(struct dsm_node *n, uint32_t unit)
+{
+	if (dsm_home_here(n, unit) && dsm_dir_take(n, unit) &&
+	    !DSM_BROKEN(shown_quiet))
+		dsm_log_notice(n, unit);
 }
 
 static void guard_marked(struct dsm_node *n)
@@ -57,8 +74,10 @@ static void guard_marked(struct dsm_node *n)
 	}
 	dsm_unit_protect_set(n, &n->marked, DSM_ACCESS_R);
 	for (uint32_t u = dsm_bits_next(&n->marked, 0); u != DSM_BITS_END;
-	     u = dsm_bits_next(&n->marked, u + 1))
+	     u = dsm_bits_next(&n->marked, u + 1)) {
+		notice_if_shown(n, u);
 		dsm_unit_event(n, u, DSM_EV_GUARD, DSM_ACT_LOWER_R);
+	}
 	dsm_stat_add(n->stats, guarded, n->marked.members);
 	dsm_bits_empty(&n->marked);
 }
@@ -103,14 +122,14 @@ static bool shall_refresh(struct dsm_node *n, uint32_t unit)
 
 static void refresh_pending(struct dsm_node *n)
 {
-	uint32_t batch[DSM_REFRESH_BYTES >> 12];
+	uint32_t batch[DSM_REFRESH_UNITS];
 	size_t nr = 0, bytes = 0;
 
 	for (uint32_t u = dsm_bits_next(&n->pending, 0); u != DSM_BITS_END;
 	     u = dsm_bits_next(&n->pending, u + 1)) {
 		if (!shall_refresh(n, u))
 			continue;
-		if (nr == sizeof(batch) / sizeof(batch[0]) ||
+		if (nr == DSM_REFRESH_UNITS ||
 		    bytes + dsm_unit_bytes(n, u) > n->scratch_bytes) {
 			dsm_unit_refresh(n, batch, nr);
 			nr = bytes = 0;

@@ -33,24 +33,14 @@ static void copy(struct dsm_node *n, char *dst, const char *src, size_t len)
 
 static void fetch(struct dsm_node *n, uint32_t unit)
 {
-	struct sul_mark marks[SUL_MARKS_MAX];
-	unsigned int nr = dsm_dir_marks(n, unit, marks);
-	uint64_t off = dsm_unit_off(n, unit);
-	size_t len = dsm_unit_bytes(n, unit);
+	uint32_t taken[2];
 
 	if (n->env->prepare)
 		n->env->prepare(n->env_ctx, unit, dsm_unit_pages(n, unit));
-	if (DSM_BROKEN(bit_after)) {
-		dsm_must(n, sul_get(n->port, dsm_home(n, unit), DSM_W_FRAME,
-				    off, n->frame + off, len, NULL, 0),
-			 "fetching a page");
+	do {
+		dsm_dir_get(n, unit, n->frame + dsm_unit_off(n, unit), taken);
 		dsm_flush_port(n);
-		len = 0;
-	}
-	dsm_must(n, sul_get(n->port, dsm_home(n, unit), DSM_W_FRAME, off,
-			    n->frame + off, len, marks, nr),
-		 "fetching a page");
-	dsm_flush_port(n);
+	} while (!dsm_dir_got(taken));
 	dsm_stat_add(n->stats, getp, 1);
 	if (n->age[unit]) { /* the last drop was wrong: ask more rarely */
 		uint32_t probe = n->probe[unit] * 2u;
@@ -246,23 +236,32 @@ static void merge(struct dsm_node *n, uint32_t unit, const char *news)
 	}
 }
 
-void dsm_unit_refresh(struct dsm_node *n, const uint32_t *units, size_t nr)
+/* Get @units, or (again) those that a release overtook; false: once more. */
+static bool get_batch(struct dsm_node *n, const uint32_t *units, size_t nr,
+		      uint32_t taken[][2], bool again)
 {
 	char *news = n->scratch;
+	bool got = true;
 
 	for (size_t i = 0; i < nr; i++) {
-		struct sul_mark marks[SUL_MARKS_MAX];
-		unsigned int nr_marks = dsm_dir_marks(n, units[i], marks);
-		size_t len = dsm_unit_bytes(n, units[i]);
-
-		dsm_must(n, sul_get(n->port, dsm_home(n, units[i]), DSM_W_FRAME,
-				    dsm_unit_off(n, units[i]), news, len, marks,
-				    nr_marks),
-			 "refreshing a page");
-		news += len;
+		if (!again || !dsm_dir_got(taken[i]))
+			dsm_dir_get(n, units[i], news, taken[i]);
+		news += dsm_unit_bytes(n, units[i]);
 	}
 	dsm_flush_port(n);
-	news = n->scratch;
+	for (size_t i = 0; i < nr; i++)
+		got = got && dsm_dir_got(taken[i]);
+	return got;
+}
+
+void dsm_unit_refresh(struct dsm_node *n, const uint32_t *units, size_t nr)
+{
+	uint32_t taken[DSM_REFRESH_UNITS][2];
+	char *news = n->scratch;
+	bool again = false;
+
+	while (!get_batch(n, units, nr, taken, again))
+		again = true;
 	for (size_t i = 0; i < nr; i++) {
 		merge(n, units[i], news);
 		news += dsm_unit_bytes(n, units[i]);

@@ -33,8 +33,8 @@ struct sul_run {
  * @off:    offset of the word in the window, a multiple of 8.
  *
  * The marks of one get are set in their order, each followed by a full fence,
- * and the data is read after the last of them.  If the first mark's bits are
- * set already the rest are skipped: whoever set them has set all of them.
+ * and the data is read after the last of them.  A mark whose bits are set
+ * already need not be stored.
  */
 struct sul_mark {
 	__u64 off;

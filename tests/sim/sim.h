@@ -84,7 +84,7 @@ struct sim_item {
 	uint32_t alloc, off, size; /* off: bytes from the allocation's start */
 	enum sim_rule rule;
 	uint32_t which; /* lock or token */
-	uint64_t truth; /* what was stored last */
+	uint64_t truth, before; /* what was stored last, and before that */
 	int writer, reader; /* in this epoch: thread, SIM_NOBODY, SIM_MANY */
 };
 

@@ -38,15 +38,29 @@ static uint32_t byte_of(const struct sim_thread *t, const struct sim_item *it)
 	return it->off & ((1u << t->run->plan.page_shift) - 1);
 }
 
-static void store(struct sim_thread *t, struct sim_item *it)
+/* All of it anew, one byte, or back to what it was: a compare with the twin
+ * then finds nothing, although somebody may have seen the value in passing. */
+static uint64_t draw_value(struct sim_rng *rng, const struct sim_item *it)
 {
-	struct sim_rng *rng = &t->run->rng;
 	uint64_t value = sim_random(rng);
 
-	if (sim_below(rng, 2)) /* change one of its bytes only */
+	switch (sim_below(rng, 4)) {
+	case 0:
+		return it->before;
+	case 1:
+		return value & sim_mask(it->size);
+	default:
 		value = it->truth ^ (value & 0xff) << 8 * sim_below(rng, 8);
-	value &= sim_mask(it->size);
+		return value & sim_mask(it->size);
+	}
+}
+
+static void store(struct sim_thread *t, struct sim_item *it)
+{
+	uint64_t value = draw_value(&t->run->rng, it);
+
 	sim_store(t, it, value);
+	it->before = it->truth;
 	it->truth = value;
 	sim_trace(t->run,
 		  "node %d thread %d: page %u byte %u size %u := 0x%" PRIx64,

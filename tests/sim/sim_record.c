@@ -171,7 +171,7 @@ void sim_record_free(struct sim_record *r, uint32_t a, uint32_t made)
 	for (uint32_t i = 0; i < r->nr_items; i++) {
 		if (r->item[i].alloc != a)
 			continue;
-		r->item[i].truth = 0;
+		r->item[i].truth = r->item[i].before = 0;
 		nobody_used(&r->item[i]);
 	}
 }

@@ -35,7 +35,7 @@
 #ifdef CAN_STEP
 #define STEP_AREA 72 /* a block and a word */
 #define TRAP_FLAG 0x100
-#define STEPS_MAX 40000 /* twice what one sweep may take; see there */
+#define STEPS_MAX 60000 /* twice what one sweep may take; see there */
 
 struct stage {
 	unsigned char frame[STEP_AREA], twin[STEP_AREA], news[STEP_AREA];
