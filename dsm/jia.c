@@ -190,9 +190,10 @@ static uint64_t size_of(struct dsm_host *h, const char *what, int n)
 static unsigned long allocate_int(struct dsm_host *h, int size, int block,
 				  int home, const void *site)
 {
-	return (unsigned long)allocate(h, size_of(h, "size", size),
-				       size_of(h, "block size", block), home,
-				       site);
+	uint64_t bytes = size_of(h, "size", size);
+
+	return (unsigned long)allocate(
+		h, bytes, size_of(h, "block size", block), home, site);
 }
 
 unsigned long jia_alloc3(int size, int block, int starthost)
@@ -261,7 +262,7 @@ void jia_free(void *ptr)
 		    !dsm_heap_find(&h->node->heap, (uint32_t)(off >> 12), &e) ||
 		    e.page != off >> 12))
 		dsm_host_fail(h, "%p is not the start of an allocation", ptr);
-	record(h, DSM_CALL_jia_free, ptr ? off >> 12 : UINT64_MAX, 0, 0, site);
+	record(h, DSM_CALL_jia_free, (uintptr_t)ptr, 0, 0, site);
 	meet(h, DSM_MEET_BARRIER, site);
 	if (ptr) {
 		/* When a rank has left the barrier, others may still be
@@ -386,6 +387,8 @@ static void change(struct dsm_host *h, const char *name, const char *value,
 		row++;
 	record(h, DSM_CALL_jia_set, row, row < DSM_CONFIG_NR ? now[row] : 0, 0,
 	       site);
+	if (h->node->threads > 1) /* a larger unit needs a larger cache */
+		check_threads(h, (int)h->node->threads);
 	dsm_enter(h->node, NULL);
 	h->node->cfg = h->settings.value;
 	dsm_leave(h->node);

@@ -7,6 +7,9 @@ static int odd_one(void)
 	return jia_pid == the_rank;
 }
 
+/* Not the last thing that a function does, or its place would be the caller's. */
+static volatile int came_back;
+
 /* The two calls that the message must name stand on lines marked with A (the
  * others') and B (the odd one's). */
 
@@ -16,6 +19,7 @@ static void other_size(void)
 		jia_malloc(PAGE); /* PLACE other_size B */
 	else
 		jia_malloc((size_t)2 * PAGE); /* PLACE other_size A */
+	came_back++;
 }
 
 static void other_home(void)
@@ -24,6 +28,7 @@ static void other_home(void)
 		jia_malloc_on(PAGE, PAGE, 1); /* PLACE other_home B */
 	else
 		jia_malloc_on(PAGE, PAGE, 0); /* PLACE other_home A */
+	came_back++;
 }
 
 static void one_more_alloc(void)
@@ -31,6 +36,7 @@ static void one_more_alloc(void)
 	if (odd_one())
 		jia_alloc(PAGE); /* PLACE one_more_alloc B */
 	jia_barrier(); /* PLACE one_more_alloc A */
+	came_back++;
 }
 
 static void barrier_against_wait(void)
@@ -39,6 +45,7 @@ static void barrier_against_wait(void)
 		jia_barrier(); /* PLACE barrier_against_wait B */
 	else
 		jia_wait(); /* PLACE barrier_against_wait A */
+	came_back++;
 }
 
 static void exit_against_barrier(void)
@@ -47,6 +54,7 @@ static void exit_against_barrier(void)
 		jia_exit(); /* PLACE exit_against_barrier B */
 	else
 		jia_barrier(); /* PLACE exit_against_barrier A */
+	came_back++;
 }
 
 static void free_of_another(void)
@@ -57,6 +65,7 @@ static void free_of_another(void)
 		jia_free(a); /* PLACE free_of_another B */
 	else
 		jia_free(b); /* PLACE free_of_another A */
+	came_back++;
 }
 
 static void free_of_null(void)
@@ -67,6 +76,7 @@ static void free_of_null(void)
 		jia_free(NULL); /* PLACE free_of_null B */
 	else
 		jia_free(a); /* PLACE free_of_null A */
+	came_back++;
 }
 
 static void other_setting(void)
@@ -75,6 +85,7 @@ static void other_setting(void)
 		jia_set("keep", "3"); /* PLACE other_setting B */
 	else
 		jia_set("keep", "4"); /* PLACE other_setting A */
+	came_back++;
 }
 
 static void set_by_one(void)
@@ -82,6 +93,7 @@ static void set_by_one(void)
 	if (odd_one())
 		jia_config(HMIG, ON); /* PLACE set_by_one B */
 	jia_barrier(); /* PLACE set_by_one A */
+	came_back++;
 }
 
 static void one_more_barrier(void)

@@ -22,8 +22,6 @@ static volatile unsigned char *at(uintptr_t addr)
 	return (volatile unsigned char *)hidden;
 }
 
-static const volatile int constant = 7;
-
 /* A page of the region that no allocation covers. */
 static volatile unsigned char *unallocated(void)
 {
@@ -32,7 +30,7 @@ static volatile unsigned char *unallocated(void)
 
 DEED(null_load, shared[0] = *at(16))
 DEED(null_store, *at(24) = 1)
-DEED(constant_store, *(volatile int *)(uintptr_t)&constant = 8)
+DEED(code_store, *at((uintptr_t)null_store) = 8)
 DEED(impossible_load, shared[0] = *at(UINT64_C(0x8000000000000000)))
 DEED(unallocated_load, shared[0] = *unallocated())
 DEED(unallocated_store, *unallocated() = 1)
@@ -77,7 +75,7 @@ static void segv_blocked(void)
 
 static void wait_for_kill(void)
 {
-	puts("waiting");
+	printf("waiting %d\n", (int)getpid());
 	fflush(stdout);
 	for (;;)
 		pause();
@@ -88,7 +86,7 @@ static void wait_for_kill(void)
 static sigjmp_buf back;
 static volatile sig_atomic_t faults;
 static void *volatile fault_at;
-static char *page;
+static volatile char *page;
 
 static void install(void (*fn)(int, siginfo_t *, void *), int flags)
 {
@@ -119,7 +117,7 @@ static void repair(int sig, siginfo_t *si, void *context)
 	faults++;
 	fault_at = si->si_addr;
 	CHECK(blocked(SIGUSR1) && !blocked(SIGUSR2), "mask of the handler");
-	mprotect(page, PAGE, PROT_READ | PROT_WRITE);
+	mprotect((void *)(uintptr_t)page, PAGE, PROT_READ | PROT_WRITE);
 }
 
 /* The handler repairs the page, and the store is repeated. */
@@ -129,7 +127,7 @@ static void handler_continues(void)
 	setup();
 	page = private_page();
 	for (int i = 0; i < 20; i++) {
-		mprotect(page, PAGE, PROT_NONE);
+		mprotect((void *)(uintptr_t)page, PAGE, PROT_NONE);
 		page[i] = (char)i;
 		CHECK(faults == i + 1 && fault_at == page + i, "%d faults",
 		      (int)faults);
@@ -299,7 +297,7 @@ static void handler_of_sigbus(void)
 const struct deed fault_deeds[] = {
 	ROW(null_load, ONE),
 	ROW(null_store, ONE),
-	ROW(constant_store, ONE),
+	ROW(code_store, ONE),
 	ROW(impossible_load, ONE),
 	ROW(unallocated_load, ONE),
 	ROW(unallocated_store, ONE),
