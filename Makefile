@@ -52,6 +52,7 @@ inc_tools := -Itools -Idsm -Icomm -Ikernel/uapi
 inc_tests := -Itests -Itests/unit -Itools -Idsm -Icomm -Ikernel/uapi
 inc_tests/oracle := -Idsm
 inc_tests/litmus := -Idsm
+inc_tests/misuse := -Idsm
 inc = $(or $(inc_$(patsubst %/,%,$(dir $*))),$(inc_$(firstword $(subst /, ,$*))))
 
 # A program is a file without '_' in its name; NAME_part.c belongs to NAME.
@@ -184,6 +185,7 @@ mutant_src := $(shell grep -lE 'DSM_(BROKEN|POINT|MUTANT)' dsm/*.c tests/sim/*.c
 	2>/dev/null)
 sim_rest := $(filter-out $(mutant_src),$(wildcard tests/sim/*.c))
 sims := $(mutants:%=$(O)/mutants/%/sim)
+oracles := $(mutants:%=$(O)/mutants/%/oracle)
 
 define mutant # NAME
 $(O)/mutants/$(1)/%.o: %.c Makefile $(O)/flags
@@ -192,15 +194,19 @@ $(O)/mutants/$(1)/%.o: %.c Makefile $(O)/flags
 	$$(Q)$$(CC) $$(ALL_CPPFLAGS) -DDSM_POINTS -DDSM_MUTANT=$(1) $$(inc) \
 		$$(ALL_CFLAGS) -c -o $$@ $$<
 $(O)/mutants/$(1)/sim: $(mutant_src:%.c=$(O)/mutants/$(1)/%.o)
+$(O)/mutants/$(1)/oracle: $(patsubst %.c,$(O)/mutants/$(1)/%.o,$(filter dsm/%,$(mutant_src)))
 endef
 $(foreach m,$(mutants),$(eval $(call mutant,$(m))))
 $(sims): $(sim_rest:%.c=$(O)/obj/%.o) $(lib)/libjia.a
 	$(call say,LD)
 	$(link) -lsigsegv -lm
+$(oracles): $(call objs,tests/oracle/*.c) $(lib)/libjia.a
+	$(call say,LD)
+	$(link) -lsigsegv
 $(O)/tests/sim: $(O)/mutants/none/sim
 	@mkdir -p $(@D)
 	$(Q)ln -sf ../mutants/none/sim $@
-mutants: $(sims)
+mutants: $(sims) $(oracles)
 
 # --- run and test -------------------------------------------------------------
 run: deps all

@@ -176,6 +176,25 @@ static void read_head(struct dsm_node *n, int rank, struct dsm_log_head *h)
 	dsm_flush_port(n);
 }
 
+/*
+ * The same, and the epoch, too, is the one to which the start belongs, or an
+ * older one: a rank that ends its epoch stores the start first, and a get may
+ * be done in pieces.
+ */
+static void read_head_of_epoch(struct dsm_node *n, int rank,
+			       struct dsm_log_head *h)
+{
+	uint64_t epoch;
+
+	dsm_must(n, sul_get(n->port, rank, DSM_W_SYNC,
+			    n->at.log_head +
+				    offsetof(struct dsm_log_head, epoch),
+			    &epoch, sizeof(epoch), NULL, 0),
+		 "reading the head of a log");
+	read_head(n, rank, h);
+	h->epoch = epoch;
+}
+
 /* Copy the release @ref into n->entry; false if it has been overwritten. */
 static bool read_release(struct dsm_node *n, dsm_ref ref, uint32_t lock)
 {
@@ -253,7 +272,7 @@ static void overrun(struct dsm_node *n)
 
 		if (r == n->rank)
 			continue;
-		read_head(n, r, &h);
+		read_head_of_epoch(n, r, &h);
 		n->floor_pos[r] = h.done;
 		if (h.epoch == n->epoch && h.done > h.start + n->seen_pos[r])
 			n->seen_pos[r] = h.done - h.start;

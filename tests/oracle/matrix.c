@@ -164,7 +164,7 @@ static void make_axes(struct matrix *m, const struct job *base)
 	m->axis[0].name = "ranks";
 	for (unsigned int i = 0; i < 4; i++)
 		add_number(&m->axis[0], ranks[i]);
-	m->axis[1].name = "threads";
+	m->axis[1].name = "threads of a rank";
 	add_number(&m->axis[1], 1);
 	add_number(&m->axis[1], 3);
 	for (unsigned int i = 0; i < ROWS; i++)
@@ -236,6 +236,38 @@ static unsigned int count_configs(struct matrix *m)
 	return n - dry;
 }
 
+/* Which value of axis @name was picked, as a number. */
+static uint64_t picked(const struct matrix *m, const unsigned int pick[AXES],
+		       const char *name)
+{
+	for (unsigned int i = 0; i < AXES; i++)
+		if (!strcmp(m->axis[i].name, name))
+			return strtoull(m->axis[i].value[pick[i]], NULL, 0);
+	return 0;
+}
+
+/* The rule of the parameters that the axes do not know: a cache holds so many
+ * units for each thread.  Less is refused; so the least is taken. */
+static uint64_t least_cache(const struct matrix *m,
+			    const unsigned int pick[AXES])
+{
+	return 16 * picked(m, pick, "threads of a rank") *
+	       picked(m, pick, "block");
+}
+
+static void put_setting(const struct matrix *m, const unsigned int pick[AXES],
+			unsigned int i, char set[NAME_MAX_BYTES])
+{
+	const struct axis *a = &m->axis[i];
+	uint64_t least = least_cache(m, pick);
+
+	if (!strcmp(a->name, "cache") && picked(m, pick, "cache") < least)
+		snprintf(set, NAME_MAX_BYTES, "cache=%" PRIu64, least);
+	else
+		snprintf(set, NAME_MAX_BYTES, "%s=%s", a->name,
+			 a->value[pick[i]]);
+}
+
 static int run_config(struct matrix *m, const struct job *base, uint64_t ops,
 		      unsigned int number, unsigned int of)
 {
@@ -248,15 +280,13 @@ static int run_config(struct matrix *m, const struct job *base, uint64_t ops,
 	choose(m, pick);
 	job.ops = ops;
 	job.seed = rng_next(&m->rng);
-	job.ranks = (unsigned int)strtoul(m->axis[0].value[pick[0]], NULL, 10);
-	job.threads =
-		(unsigned int)strtoul(m->axis[1].value[pick[1]], NULL, 10);
+	job.ranks = (unsigned int)picked(m, pick, "ranks");
+	job.threads = (unsigned int)picked(m, pick, "threads of a rank");
 	job.nsets = 0;
 	printf("%3u/%u ranks=%u threads=%u", number, of, job.ranks,
 	       job.threads);
 	for (unsigned int i = 2; i < AXES; i++) {
-		snprintf(set[i], sizeof(set[i]), "%s=%s", m->axis[i].name,
-			 m->axis[i].value[pick[i]]);
+		put_setting(m, pick, i, set[i]);
 		job.set[job.nsets++] = set[i];
 		printf(" %s", set[i]);
 	}

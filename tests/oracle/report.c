@@ -102,6 +102,8 @@ void report_threads(const struct job *job, struct record *rec)
 		if (e->ns > end)
 			end = e->ns;
 	}
+	if (!end)
+		goto free;
 	fprintf(stderr, "  last seen of each thread in round %u:\n",
 		atomic_load(&rec->round));
 	for (unsigned int i = 0; i < n; i++) {
@@ -113,6 +115,7 @@ void report_threads(const struct job *job, struct record *rec)
 
 		print_event(rec, plan, &l, end);
 	}
+free:
 	plan_free(plan);
 }
 
