@@ -98,6 +98,8 @@ void dsm_dir_get(struct dsm_node *n, uint32_t unit, char *dst,
 				    off, dst, len, NULL, 0),
 			 "fetching a page");
 		dsm_flush_port(n);
+		for (size_t i = 0; i < len; i += 16)
+			DSM_POINT(n);
 		len = 0;
 	}
 	get_taken(n, unit, &taken[0]);
