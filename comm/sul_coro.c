@@ -10,6 +10,25 @@
 #include <ucontext.h>
 #endif
 
+/*
+ * AddressSanitizer marks the frames on a stack and takes the marks back when
+ * functions return.  A coroutine that is freed while it is paused leaves them
+ * behind, for whoever gets the addresses next.
+ */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define WITH_ASAN 1
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define WITH_ASAN 1
+#endif
+#ifdef WITH_ASAN
+#include <sanitizer/asan_interface.h>
+#define FORGET_FRAMES(stack, bytes) ASAN_UNPOISON_MEMORY_REGION(stack, bytes)
+#else
+#define FORGET_FRAMES(stack, bytes) ((void)(stack), (void)(bytes))
+#endif
+
 struct sul_coro {
 	void (*fn)(void *arg);
 	void *arg;
@@ -151,6 +170,7 @@ void sul_coro_free(struct sul_coro *c)
 {
 	if (!c)
 		return;
+	FORGET_FRAMES(c->stack, c->stack_bytes);
 	munmap(c->stack, c->stack_bytes);
 	free(c);
 }

@@ -276,6 +276,17 @@ static int ticket_check(const struct job_ticket *t)
 	return 0;
 }
 
+/* For the launcher, which knows what it started, not what that exec'd. */
+static void note_program(struct sul_job_rank *r)
+{
+	ssize_t len =
+		readlink("/proc/self/exe", r->program, sizeof(r->program));
+
+	if (len < 0 || len == sizeof(r->program))
+		len = 0;
+	r->program[len] = '\0';
+}
+
 /* Become rank @self of the job, once. */
 static int job_join(struct sul_job *j, int self)
 {
@@ -286,6 +297,7 @@ static int job_join(struct sul_job *j, int self)
 					    (uint32_t)getpid()))
 		return -EBUSY;
 	j->self = self;
+	note_program(r);
 	sul_job_set_state(j, SUL_RANK_UP);
 	return 0;
 }

@@ -31,6 +31,7 @@
 enum {
 	SUL_JOB_TEXT_MAX = 1024, /* bytes of the failure's text, with the 0 */
 	SUL_JOB_NOTE_MAX = 160, /* bytes of what a rank is doing */
+	SUL_JOB_PATH_MAX = 480, /* bytes of a program's name, with the 0 */
 	SUL_JOB_BLOB_MAX = 2048, /* what ranks compare: parameters, addresses */
 	SUL_JOB_COUNTERS_MAX = 128, /* 64-bit counters of a rank */
 };
@@ -53,6 +54,8 @@ struct sul_job_rank {
 	_Atomic uint64_t waiting_since_ns; /* CLOCK_MONOTONIC; 0: not waiting */
 	_Atomic uint64_t waiting_site; /* return address of the jia_ call */
 	char waiting[SUL_JOB_NOTE_MAX]; /* "lock 3, held by rank 1" */
+	char last_word[SUL_JOB_NOTE_MAX]; /* of a rank that dies of a signal */
+	char program[SUL_JOB_PATH_MAX]; /* it runs; "" if not to be found out */
 	_Atomic uint32_t blob_len;
 	unsigned char blob[SUL_JOB_BLOB_MAX];
 	uint64_t counters[SUL_JOB_COUNTERS_MAX]; /* rows of dsm_stat.def */

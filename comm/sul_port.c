@@ -222,6 +222,8 @@ int sul_putv(struct sul_port *p, int rank, unsigned int w, uint64_t off,
 				  mirror->flag_off, 1))
 			return -EINVAL;
 	}
+	if (!nr_runs)
+		return 0;
 	for (size_t i = 0; i < nr_runs; i++)
 		bytes += runs[i].len;
 	sul_port_count(p, rank, bytes, 0);

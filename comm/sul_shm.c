@@ -452,8 +452,6 @@ static int shm_putv(struct sul_port *p, int rank, unsigned int w, uint64_t off,
 	char *dst, *flag;
 	int err;
 
-	if (!nr_runs)
-		return 0;
 	err = reach(p, rank, w, off, runs_end(runs, nr_runs), &dst);
 	if (err)
 		return err;

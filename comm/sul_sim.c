@@ -147,16 +147,23 @@ int sul_sim_new(struct sul_sim **out, const struct sul_sim_config *cfg)
 	return 0;
 }
 
+static void free_ops(struct op *o)
+{
+	while (o) {
+		struct op *next = o->next;
+
+		free(o);
+		o = next;
+	}
+}
+
 void sul_sim_free(struct sul_sim *s)
 {
 	if (!s)
 		return;
-	while (s->pool) {
-		struct op *o = s->pool;
-
-		s->pool = o->next;
-		free(o);
-	}
+	free_ops(s->pool);
+	for (uint32_t i = 0; i < s->nr_active; i++) /* still under way */
+		free_ops(s->links[s->active[i]].head);
 	for (uint32_t i = 0; i < s->nr_tasks; i++)
 		sul_coro_free(s->tasks[i].coro);
 	free(s->tasks);

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "dsm_config_row.h"
+
 struct record {
 	uint64_t nr; /* 1 is the first call */
 	uint64_t kind;
@@ -60,6 +62,15 @@ static bool same(const struct record *a, const struct record *b)
 	       !memcmp(a->args, b->args, sizeof(a->args));
 }
 
+static int put_arg(char *out, size_t room, const char *name, uint64_t v)
+{
+	if (!strcmp(name, "ptr"))
+		return snprintf(out, room, "%#" PRIx64, v);
+	if (!strcmp(name, "parameter") && v < DSM_CONFIG_NR)
+		return snprintf(out, room, "%s", dsm_config_rows[v].name);
+	return snprintf(out, room, "%s=%" PRIu64, name, v);
+}
+
 static void describe(char *out, size_t room, const struct record *r,
 		     uint64_t nr)
 {
@@ -70,10 +81,12 @@ static void describe(char *out, size_t room, const struct record *r,
 		return;
 	}
 	at = snprintf(out, room, "%s(", names[r->kind].name);
-	for (int i = 0; i < names[r->kind].nr_args; i++)
-		at += snprintf(out + at, room - (size_t)at, "%s%s=%" PRIu64,
-			       i ? ", " : "", names[r->kind].arg[i],
-			       r->args[i]);
+	for (int i = 0; i < names[r->kind].nr_args; i++) {
+		if (i)
+			at += snprintf(out + at, room - (size_t)at, ", ");
+		at += put_arg(out + at, room - (size_t)at,
+			      names[r->kind].arg[i], r->args[i]);
+	}
 	at += snprintf(out + at, room - (size_t)at, ")");
 	if (r->site)
 		snprintf(out + at, room - (size_t)at, " at @{0x%" PRIx64 "}",
@@ -88,16 +101,17 @@ _Noreturn void dsm_call_differ(struct dsm_node *n, int child,
 	uint64_t nr = most > DSM_CALLS_KEPT ? most - DSM_CALLS_KEPT + 1 : 1;
 	char ours_text[200], theirs_text[200];
 
-	dsm_must(n, sul_get(n->port, child, DSM_W_SYNC, n->at.calls, theirs,
-			    sizeof(theirs), NULL, 0),
+	dsm_must(n,
+		 sul_get(n->port, child, DSM_W_SYNC, n->at.calls, theirs,
+			 sizeof(theirs), NULL, 0),
 		 "comparing collective calls");
 	dsm_must(n, sul_flush(n->port), "comparing collective calls");
 	while (nr < most &&
 	       same(record_at(n, nr), &theirs[nr % DSM_CALLS_KEPT]))
 		nr++;
 	describe(ours_text, sizeof(ours_text), record_at(n, nr), nr);
-	describe(theirs_text, sizeof(theirs_text),
-		 &theirs[nr % DSM_CALLS_KEPT], nr);
+	describe(theirs_text, sizeof(theirs_text), &theirs[nr % DSM_CALLS_KEPT],
+		 nr);
 	dsm_die(n,
 		"ranks differ in their collective call number %" PRIu64
 		": rank %d made %s, rank %d made %s; all ranks must make the same calls in the same order",

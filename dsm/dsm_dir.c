@@ -20,15 +20,22 @@
  *
  * Why a value in passing does no harm (race 9).  The home's program may change
  * a byte and change it back before its next release: comparing finds nothing,
- * but who got the page in between holds the value in passing.  So every get
- * sets mid and top anew, and a home that can write to the page notices it at
- * its next release, changed or not; then it guards the page if nothing did
- * change, so that later gets cost no more notices.  A page that is guarded
- * shows no such value; the last look for a mark comes after it was protected.
- * A get that is slower than a release could read before or after that as well:
- * the getter compares *taken* from before its marks and from after its data,
- * and gets the page again if its mark did not stand all the time.
+ * but who got the page in between holds the value in passing.  Two ways to get
+ * a page deal with that.
+ *   Loud: mid and top are marked anew, and a home that can write to the page
+ *   notices it at its next release, changed or not.  A get that is slower than
+ *   a release could read before or after that as well: the getter compares
+ *   *taken* from before its marks and from after its data, and gets the page
+ *   again if its mark did not stand all the time.
+ *   Quiet: a rank that is registered, and finds that the home watches the page,
+ *   gets twin and frame and takes the page only if they are equal.  What is in
+ *   the twin has been released, and whatever changes a twin is noticed (by the
+ *   home that compares, or by the writer whose diff it is): a copy that equals
+ *   the twin is right until a notice comes.  If they differ it gets loud.
+ * A page that is guarded shows no value in passing; the last look for a mark
+ * comes after it was protected.
  */
+#include "dsm_diff.h"
 #include "dsm_node.h"
 
 static size_t align_page(size_t n)
@@ -77,41 +84,76 @@ static void make_marks(const struct dsm_node *n, uint32_t unit,
 				      .bits = UINT64_C(1) << (mid % 64) };
 }
 
-static void get_taken(struct dsm_node *n, uint32_t unit, uint32_t *taken)
+static void must_get(struct dsm_node *n, uint32_t unit, enum dsm_window w,
+		     uint64_t off, void *dst, size_t len)
 {
-	dsm_must(n, sul_get(n->port, dsm_home(n, unit), DSM_W_DIR,
-			    n->at.taken + 4 * (uint64_t)unit, taken,
-			    sizeof(*taken), NULL, 0),
+	dsm_must(n, sul_get(n->port, dsm_home(n, unit), w, off, dst, len, NULL,
+			    0),
 		 "fetching a page");
 }
 
-void dsm_dir_get(struct dsm_node *n, uint32_t unit, char *dst,
-		 uint32_t taken[2])
+static void get_loud(struct dsm_node *n, uint32_t unit, char *dst,
+		     struct dsm_get *g)
 {
+	uint64_t taken = n->at.taken + 4 * (uint64_t)unit;
 	struct sul_mark marks[SUL_MARKS_MAX];
 	uint64_t off = dsm_unit_off(n, unit);
 	size_t len = dsm_unit_bytes(n, unit);
 
 	make_marks(n, unit, marks);
 	if (DSM_BROKEN(bit_after)) {
-		dsm_must(n, sul_get(n->port, dsm_home(n, unit), DSM_W_FRAME,
-				    off, dst, len, NULL, 0),
-			 "fetching a page");
+		must_get(n, unit, DSM_W_FRAME, off, dst, len);
 		dsm_flush_port(n);
 		for (size_t i = 0; i < len; i += 16)
 			DSM_POINT(n);
 		len = 0;
 	}
-	get_taken(n, unit, &taken[0]);
+	must_get(n, unit, DSM_W_DIR, taken, &g->taken[0], 4);
 	dsm_must(n, sul_get(n->port, dsm_home(n, unit), DSM_W_FRAME, off, dst,
 			    len, marks, SUL_MARKS_MAX),
 		 "fetching a page");
-	get_taken(n, unit, &taken[1]);
+	must_get(n, unit, DSM_W_DIR, taken, &g->taken[1], 4);
 }
 
-bool dsm_dir_got(const uint32_t taken[2])
+static void get_quiet(struct dsm_node *n, uint32_t unit, char *dst, char *twin,
+		      struct dsm_get *g)
 {
-	return taken[0] == taken[1] || DSM_BROKEN(get_once);
+	uint64_t off = dsm_unit_off(n, unit);
+	size_t len = dsm_unit_bytes(n, unit);
+
+	must_get(n, unit, DSM_W_DIR, n->at.flags + unit, &g->flag[0], 1);
+	must_get(n, unit, DSM_W_TWIN, off, twin, len);
+	must_get(n, unit, DSM_W_FRAME, off, dst, len);
+	must_get(n, unit, DSM_W_DIR, n->at.flags + unit, &g->flag[1], 1);
+}
+
+void dsm_dir_get(struct dsm_node *n, uint32_t unit, char *dst, char *twin,
+		 struct dsm_get *g)
+{
+	/* (Without quiet gets the other mutant shows sooner.) */
+	g->quiet = twin && !g->tried && n->enrolled[unit] &&
+		   !DSM_BROKEN(get_once);
+	g->tried = true;
+	if (g->quiet)
+		get_quiet(n, unit, dst, twin, g);
+	else
+		get_loud(n, unit, dst, g);
+}
+
+bool dsm_dir_got(struct dsm_node *n, uint32_t unit, const char *dst,
+		 const char *twin, const struct dsm_get *g)
+{
+	size_t len = dsm_unit_bytes(n, unit);
+
+	if (g->quiet)
+		return g->flag[0] == DSM_TWIN_VALID &&
+		       g->flag[1] == DSM_TWIN_VALID &&
+		       (!dsm_diff_any(dst, twin, len) ||
+			DSM_BROKEN(quiet_any));
+	if (g->taken[0] != g->taken[1] && !DSM_BROKEN(get_once))
+		return false;
+	n->enrolled[unit] = 1;
+	return true;
 }
 
 void dsm_dir_deregister(struct dsm_node *n, uint32_t unit)
@@ -121,6 +163,7 @@ void dsm_dir_deregister(struct dsm_node *n, uint32_t unit)
 			  UINT64_C(1) << (n->rank % 64), 0, NULL);
 
 	dsm_must(n, err, "leaving a page's sharers");
+	n->enrolled[unit] = 0;
 }
 
 bool dsm_dir_shared(const struct dsm_node *n, uint32_t unit)

@@ -79,6 +79,7 @@ static void forget_unit(struct dsm_node *n, uint32_t unit)
 	dsm_bits_clear(&n->written, unit);
 	*dsm_dir_flag(n, unit) = 0;
 	dsm_dir_forget(n, unit);
+	n->enrolled[unit] = 0;
 	n->age[unit] = n->probe[unit] = n->idle[unit] = 0;
 }
 
@@ -124,6 +125,7 @@ void dsm_home_move(struct dsm_node *n, uint32_t unit, int to)
 	bool was_here = dsm_home_here(n, unit);
 
 	n->home[unit] = (uint16_t)(to + 1);
+	n->enrolled[unit] = 0;
 	if (was_here) {
 		dsm_unit_event(n, unit, DSM_EV_LOSE, 0);
 		dsm_dir_forget(n, unit);

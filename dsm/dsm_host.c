@@ -15,13 +15,13 @@
  */
 #include "dsm_host.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -81,27 +81,71 @@ static void say(const char *text)
 	}
 }
 
-/* Without a launcher nobody else prints it. */
+/* Without a launcher nobody else prints it, nor looks up places: "@{0x...}"
+ * becomes "program+0x...", which addr2line takes. */
 static void say_failure(const char *text)
 {
+	const char *mark;
+
 	say("jia: ");
+	while ((mark = strstr(text, "@{0x"))) {
+		char place[256], *stop;
+		uintptr_t at = (uintptr_t)strtoull(mark + 2, &stop, 16);
+		const char *slash;
+		Dl_info in;
+
+		snprintf(place, sizeof(place), "%.*s", (int)(mark - text),
+			 text);
+		say(place);
+		if (dladdr((void *)at, &in) && in.dli_fname) {
+			slash = strrchr(in.dli_fname, '/');
+			snprintf(place, sizeof(place), "%.200s+%#llx",
+				 slash ? slash + 1 : in.dli_fname,
+				 (unsigned long long)(at -
+						      (uintptr_t)in.dli_fbase));
+		} else {
+			snprintf(place, sizeof(place), "%#llx",
+				 (unsigned long long)at);
+		}
+		say(place);
+		text = *stop ? stop + 1 : stop;
+	}
 	say(text);
 	say("\n");
 }
 
+void dsm_host_say(const struct dsm_host *h, const char *text)
+{
+	if (h->child || !sul_job_launched(h->job))
+		say_failure(text);
+}
+
+/* A failure before jia_init(): the launcher, if there is one, shall know. */
+static struct sul_job *job_of(const struct dsm_host *h)
+{
+	struct sul_job *job = NULL;
+
+	if (h && h->job)
+		return h->job;
+	if (!getenv(SUL_JOB_ENV) || sul_job_attach(&job))
+		return NULL;
+	return job;
+}
+
 _Noreturn static void fail_text(struct dsm_host *h, const char *text)
 {
+	struct sul_job *job = h && h->child ? NULL : job_of(h);
 	int rank, status;
 	char kept[SUL_JOB_TEXT_MAX];
 
-	if (!h || !h->job || h->child) {
+	if (!job) {
 		say_failure(text);
 		_exit(1);
 	}
-	if (sul_job_fail(h->job, sul_job_self(h->job), 1, text) &&
-	    !sul_job_launched(h->job))
+	if (sul_job_fail(job, sul_job_self(job), 1, text) &&
+	    !sul_job_launched(job))
 		say_failure(text);
-	sul_job_failure(h->job, &rank, &status, kept);
+	sul_job_failure(job, &rank, &status, kept);
 	_exit(status ? status : 1);
 }
 
@@ -133,29 +177,18 @@ _Noreturn void dsm_host_fail(struct dsm_host *h, const char *fmt, ...)
 	fail_text(h, text);
 }
 
-static const char *remedy(int err)
-{
-	switch (err) {
-	case -ENOMEM:
-		return "; memory ran out: see the limits of the cgroup, RLIMIT_AS and overcommit, or lower --set region or --set cache";
-	case -EFBIG:
-		return "; raise the file-size limit (ulimit -f), shared memory is a file to the system";
-	case -EMFILE:
-	case -ENFILE:
-		return "; raise the limit of open files (ulimit -n)";
-	default:
-		return "";
-	}
-}
-
-__attribute__((noreturn)) static void env_fail(void *ctx, int err, const char *text)
+__attribute__((noreturn)) static void env_fail(void *ctx, int err,
+					       const char *text)
 {
 	struct dsm_host *h = ctx;
+	char what[DSM_REMEDY_MAX];
 
 	if (err == -ECANCELED) /* somebody else's failure: say nothing */
 		fail_text(h, "the job was ended");
-	if (err)
-		dsm_host_fail(h, "%s: %s%s", text, strerror(-err), remedy(err));
+	if (err) {
+		dsm_remedy(err, what, sizeof(what));
+		dsm_host_fail(h, "%s: %s%s", text, strerror(-err), what);
+	}
 	dsm_host_fail(h, "%s", text);
 }
 
@@ -220,9 +253,10 @@ static void env_protect(void *ctx, uint32_t page, uint32_t pages,
 		return;
 	err = errno;
 	if (err == ENOMEM)
-		dsm_host_fail(h,
-			      "changing the protection of page %u: the process has too many mappings; raise vm.max_map_count, or use larger blocks (--set block)",
-			      page);
+		dsm_host_fail(
+			h,
+			"changing the protection of page %u: the process has too many mappings; raise vm.max_map_count, or use larger blocks (--set block)",
+			page);
 	dsm_host_fail(h, "changing the protection of page %u: %s", page,
 		      strerror(err));
 }
@@ -256,8 +290,7 @@ static void env_prepare(void *ctx, uint32_t page, uint32_t pages)
 static void env_note(void *ctx, const char *text)
 {
 	struct dsm_host *h = ctx;
-	struct sul_job_rank *r =
-		sul_job_rank(h->job, sul_job_self(h->job));
+	struct sul_job_rank *r = sul_job_rank(h->job, sul_job_self(h->job));
 
 	snprintf(r->waiting, sizeof(r->waiting), "%s", text);
 	atomic_store(&r->waiting_site, (uintptr_t)self.site);
@@ -268,9 +301,9 @@ static void env_note_end(void *ctx)
 {
 	struct dsm_host *h = ctx;
 
-	atomic_store(&sul_job_rank(h->job, sul_job_self(h->job))
-			      ->waiting_since_ns,
-		     0);
+	atomic_store(
+		&sul_job_rank(h->job, sul_job_self(h->job))->waiting_since_ns,
+		0);
 }
 
 static uint64_t env_now_ns(void *ctx)
@@ -336,18 +369,17 @@ bool dsm_host_fault(struct dsm_host *h, const void *addr, bool store)
 				   h->node->page_shift);
 
 	if (h->child) {
-		say_failure(
+		dsm_host_say(
+			h,
 			"a forked child touched shared memory; it is not a rank and may only exec or exit");
 		return false;
 	}
 	if (__atomic_load_n(&h->owner, __ATOMIC_RELAXED) == self_mark())
-		dsm_host_fail(h,
-			      "the shared page at %p was touched by a signal handler while the runtime was at work (parameter signals=no)",
-			      addr);
-	if (!dsm_fault(h->node, dsm_host_thread(h), page, store))
-		return true;
-	sul_job_fail(h->job, sul_job_self(h->job), 128 + SIGSEGV, "");
-	return false;
+		dsm_host_fail(
+			h,
+			"the shared page at %p was touched by a signal handler while the runtime was at work (parameter signals=no)",
+			addr);
+	return !dsm_fault(h->node, dsm_host_thread(h), page, store);
 }
 
 /* --- threads --------------------------------------------------------------------------------- */
@@ -357,6 +389,8 @@ static void thread_ends(void *arg)
 	struct dsm_thread *t = arg;
 	struct dsm_host *h = dsm_host_current;
 
+	/* Destructors that run after this one may use shared memory, too. */
+	self.thread = NULL;
 	if (h->child)
 		return;
 	if (t->depth && !h->exited)
@@ -371,9 +405,10 @@ struct dsm_thread *dsm_host_thread(struct dsm_host *h)
 		return self.thread;
 	self.thread = dsm_thread_join(h->node);
 	if (!self.thread)
-		dsm_host_fail(h,
-			      "more than %u threads of this rank use shared memory; raise --set threads",
-			      (unsigned int)h->settings.value.threads);
+		dsm_host_fail(
+			h,
+			"more than %u threads of this rank use shared memory; raise --set threads",
+			(unsigned int)h->settings.value.threads);
 	pthread_setspecific(h->thread_key, self.thread);
 	return self.thread;
 }
@@ -396,6 +431,19 @@ static void at_exit(void)
 		dsm_stats_update(h->node);
 }
 
+static _Noreturn void fail_range(struct dsm_host *h, uint64_t from,
+				 uint64_t bytes, int err)
+{
+	char what[DSM_REMEDY_MAX];
+
+	dsm_remedy(err, what, sizeof(what));
+	dsm_host_fail(
+		h, "the address range 0x%llx-0x%llx for shared memory %s: %s%s",
+		(unsigned long long)from, (unsigned long long)(from + bytes),
+		err == -EEXIST ? "is taken by the program" : "cannot be mapped",
+		strerror(-err), what);
+}
+
 static void map_application_view(struct dsm_host *h)
 {
 	void *want = (void *)(uintptr_t)DSM_BASE;
@@ -410,12 +458,12 @@ static void map_application_view(struct dsm_host *h)
 	at = mmap(want, h->bytes, PROT_NONE,
 		  MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, fd,
 		  (off_t)off);
-	if (at == MAP_FAILED || at != want)
-		dsm_host_fail(h,
-			      "the address range %p-%p for shared memory is not free or not allowed: %s%s",
-			      want, (void *)((char *)want + h->bytes),
-			      strerror(errno), remedy(-errno));
+	if (at != want) /* a kernel that ignores NOREPLACE puts it elsewhere */
+		fail_range(h, DSM_BASE, h->bytes,
+			   at == MAP_FAILED ? -errno : -EEXIST);
 	madvise(at, h->bytes, MADV_DONTFORK);
+	/* Writing a core would bring every page of the region into being. */
+	madvise(at, h->bytes, MADV_DONTDUMP);
 	h->base = at;
 }
 
@@ -427,24 +475,47 @@ static void open_port(struct dsm_host *h)
 				      .page_shift = 12,
 				      .env = &env,
 				      .env_ctx = h };
-	struct sul_config sc = { .carrier = "shm",
-				 .job = h->job,
-				 .rank = nc.rank,
-				 .ranks = nc.ranks,
-				 .spin_us = (unsigned int)
-					    h->settings.value.spin_us };
+	struct sul_config sc = {
+		.carrier = "shm",
+		.job = h->job,
+		.rank = nc.rank,
+		.ranks = nc.ranks,
+		.spin_us = (unsigned int)h->settings.value.spin_us
+	};
 	int err;
 
 	dsm_node_windows(&nc, &sc);
 	sc.window[DSM_W_FRAME].hint =
 		(void *)(uintptr_t)(DSM_BASE + DSM_BASE_BYTES);
 	err = sul_open(&h->port, &sc);
+	if (err == -EEXIST)
+		fail_range(h, DSM_BASE + DSM_BASE_BYTES, h->bytes, err);
 	if (err)
 		env_fail(h, err, "opening this rank's windows");
 	err = dsm_node_open(&h->node, &nc, h->port);
 	if (err)
 		env_fail(h, err, "making this rank's tables");
 	h->node->stats = (void *)sul_job_rank(h->job, nc.rank)->counters;
+}
+
+static _Noreturn void fail_attach(struct dsm_host *h, int err)
+{
+	char what[DSM_REMEDY_MAX];
+
+	dsm_remedy(err, what, sizeof(what));
+	switch (getenv(SUL_JOB_ENV) ? err : 0) {
+	case -EINVAL:
+	case -EBADF:
+		dsm_host_fail(
+			h, SUL_JOB_ENV
+			" in the environment names no job; jiarun sets it: start the program with jiarun, or unset it");
+	case -EBUSY:
+		dsm_host_fail(
+			h, "another process is this rank of the job already");
+	default:
+		dsm_host_fail(h, "making the job's shared memory: %s%s",
+			      strerror(-err), what);
+	}
 }
 
 struct dsm_host *dsm_host_open(void)
@@ -457,8 +528,7 @@ struct dsm_host *dsm_host_open(void)
 	h->start_ns = clock_ns();
 	err = sul_job_attach(&h->job);
 	if (err)
-		dsm_host_fail(h, "joining the job that %s names: %s",
-			      SUL_JOB_ENV, strerror(-err));
+		fail_attach(h, err);
 	if (dsm_config_load(&h->settings, environ, text))
 		dsm_host_fail(h, "%s", text);
 	unsetenv("JIA_SET");

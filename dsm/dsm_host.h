@@ -70,6 +70,18 @@ void dsm_host_entered(const char *call, const void *site);
 _Noreturn void dsm_host_fail(struct dsm_host *h, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* The text on standard error, if nobody else will print it: a job without a
+ * launcher, or a forked child. */
+void dsm_host_say(const struct dsm_host *h, const char *text);
+
+/* --- dsm_remedy.c ------------------------------------------------------------------ */
+
+enum {
+	DSM_REMEDY_MAX = 256
+};
+/* What to do about @err (negative errno), beginning with "; "; or "". */
+void dsm_remedy(int err, char *out, size_t room);
+
 /* --- dsm_start.c ------------------------------------------------------------------ */
 
 /* Wait for all ranks; compare parameters, program and addresses. */
@@ -83,7 +95,8 @@ bool dsm_segv_repairing(void);
 
 /* --- dsm_host.c, for dsm_segv.c --------------------------------------------------------- */
 
-/* A page fault in the application view; false: let the program have it. */
+/* A page fault in the application view; false: nothing is allocated there, or
+ * this is no rank: the program has it. */
 bool dsm_host_fault(struct dsm_host *h, const void *addr, bool store);
 /* Whether @addr is in the application view or one of our windows. */
 bool dsm_host_ours(const struct dsm_host *h, const void *addr);

@@ -89,6 +89,7 @@ static int open_memory(struct dsm_node *n)
 	n->scratch_bytes = largest(DSM_REFRESH_BYTES, unit_bytes);
 	n->state = calloc(pages, 1);
 	n->order = calloc(pages, 1);
+	n->enrolled = calloc(pages, 1);
 	n->home = calloc(pages, sizeof(*n->home));
 	n->idle = calloc(pages, sizeof(*n->idle));
 	n->age = calloc(pages, sizeof(*n->age));
@@ -97,7 +98,7 @@ static int open_memory(struct dsm_node *n)
 	n->floor_pos = calloc(ranks, sizeof(*n->floor_pos));
 	n->seen_ref = calloc(DSM_LOCKS, sizeof(*n->seen_ref));
 	n->runs = malloc(n->runs_max * sizeof(*n->runs));
-	n->scratch = malloc(n->scratch_bytes);
+	n->scratch = malloc(2 * n->scratch_bytes);
 	n->incoming = malloc(DSM_INCOMING * sizeof(*n->incoming));
 	n->entry = calloc(1, n->at.release_bytes);
 	n->thread = calloc(n->cfg.threads, sizeof(*n->thread));
@@ -106,7 +107,7 @@ static int open_memory(struct dsm_node *n)
 		if (!n->list[i])
 			return -ENOMEM;
 	}
-	if (!n->state || !n->order || !n->home || !n->idle || !n->age ||
+	if (!n->state || !n->order || !n->enrolled || !n->home || !n->idle || !n->age ||
 	    !n->probe || !n->seen_pos || !n->floor_pos || !n->seen_ref ||
 	    !n->runs || !n->scratch || !n->incoming || !n->entry || !n->thread)
 		return -ENOMEM;
@@ -175,6 +176,7 @@ void dsm_node_close(struct dsm_node *n)
 	free(n->age);
 	free(n->idle);
 	free(n->home);
+	free(n->enrolled);
 	free(n->order);
 	free(n->state);
 	free(n);

@@ -131,6 +131,7 @@ struct dsm_node {
 	uint16_t *home; /* home rank + 1; 0: not allocated; per unit */
 	uint16_t *idle; /* releases without a change, per unit */
 	uint16_t *age; /* refreshes since the last fault, per unit */
+	uint8_t *enrolled; /* 1: registered at its present home, per unit */
 	uint16_t *probe; /* age at which it is dropped to see, per unit */
 	struct dsm_bits watched; /* units in WATCH or HWATCH */
 	struct dsm_bits cached; /* units of other homes that are not INVALID */
@@ -149,7 +150,7 @@ struct dsm_node {
 	dsm_ref *seen_ref; /* per lock: its last release that was applied */
 	struct sul_run *runs; /* of diffs under way */
 	size_t runs_nr, runs_max;
-	char *scratch; /* pages under way, in refresh */
+	char *scratch; /* pages under way, in refresh: frames, then twins */
 	size_t scratch_bytes;
 	uint32_t *incoming; /* notices under way */
 	struct dsm_release *entry; /* a release under way */
@@ -242,13 +243,21 @@ void dsm_leave(struct dsm_node *n);
 /* --- dsm_dir.c: who shares the pages of a home ------------------------------------ */
 
 void dsm_dir_layout(struct dsm_layout *at, int ranks, uint32_t pages);
+/* One get of a unit under way; {0} before the first try. */
+struct dsm_get {
+	uint32_t taken[2]; /* loud: before and after */
+	uint8_t flag[2]; /* quiet: before and after */
+	bool quiet, tried;
+};
 /*
- * Register as a sharer of @unit and get it from its home.  After a flush, and
- * unless dsm_dir_got() is true, it has to be got again.
+ * Get @unit from its home into @dst, and register as a sharer.  @twin: as much
+ * room, to try without telling the home (see dsm_dir.c); NULL: not to try.
+ * After a flush, and unless dsm_dir_got() is true, it has to be got again.
  */
-void dsm_dir_get(struct dsm_node *n, uint32_t unit, char *dst,
-		 uint32_t taken[2]);
-bool dsm_dir_got(const uint32_t taken[2]);
+void dsm_dir_get(struct dsm_node *n, uint32_t unit, char *dst, char *twin,
+		 struct dsm_get *g);
+bool dsm_dir_got(struct dsm_node *n, uint32_t unit, const char *dst,
+		 const char *twin, const struct dsm_get *g);
 void dsm_dir_deregister(struct dsm_node *n, uint32_t unit);
 bool dsm_dir_shared(const struct dsm_node *n, uint32_t unit); /* own home */
 void dsm_dir_forget(struct dsm_node *n, uint32_t unit); /* all its sharers */
@@ -257,7 +266,12 @@ bool dsm_dir_take(struct dsm_node *n, uint32_t unit);
 /* Call @fn for each shared unit of this home that was got since the last. */
 void dsm_dir_scan(struct dsm_node *n,
 		  void (*fn)(struct dsm_node *n, uint32_t unit));
-/* The byte that tells remote writers whether @unit has a twin here. */
+/* The byte that tells others whether @unit has a twin here. */
+enum dsm_twin_flag {
+	DSM_TWIN_NONE,
+	DSM_TWIN_MAKING, /* writers store into it, too */
+	DSM_TWIN_VALID /* ... and readers may compare with it */
+};
 uint8_t *dsm_dir_flag(const struct dsm_node *n, uint32_t unit);
 struct sul_mirror dsm_dir_mirror(const struct dsm_node *n, uint32_t unit);
 

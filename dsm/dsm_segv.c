@@ -16,6 +16,7 @@
  *   - a fault that is not ours: it resets the signal for good.  We hand it to
  *     whoever had the signal before (the program's own handler, a sanitizer),
  *     or give the default back and let the instruction fault again: core dump.
+ *     What it was is left in the job's memory, for the launcher's message.
  *   - kill(pid, SIGSEGV) is no fault at all: treated as not ours.
  *   - a fault inside the handler dies without a word: with SA_NODEFER it comes
  *     back here.
@@ -27,6 +28,7 @@
 
 #include <errno.h>
 #include <sigsegv.h>
+#include <stdio.h>
 #include <string.h>
 #include <ucontext.h>
 
@@ -39,6 +41,7 @@ enum access_kind {
 static _Thread_local enum access_kind faulting
 	__attribute__((tls_model("initial-exec")));
 static _Thread_local int repairing __attribute__((tls_model("initial-exec")));
+static _Thread_local bool declined __attribute__((tls_model("initial-exec")));
 
 bool dsm_segv_repairing(void)
 {
@@ -53,8 +56,7 @@ static enum access_kind kind_of(const void *context)
 	return uc->uc_mcontext.gregs[REG_ERR] & 2 ? ACCESS_STORE : ACCESS_LOAD;
 #elif defined(__aarch64__)
 	const ucontext_t *uc = context;
-	const struct _aarch64_ctx *c =
-		(const void *)uc->uc_mcontext.__reserved;
+	const struct _aarch64_ctx *c = (const void *)uc->uc_mcontext.__reserved;
 
 	for (; c->magic; c = (const void *)((const char *)c + c->size))
 		if (c->magic == ESR_MAGIC) {
@@ -66,6 +68,22 @@ static enum access_kind kind_of(const void *context)
 #else
 	(void)context;
 	return ACCESS_UNKNOWN;
+#endif
+}
+
+static const void *pc_of(const void *context)
+{
+#if defined(__x86_64__)
+	const ucontext_t *uc = context;
+
+	return (const void *)uc->uc_mcontext.gregs[REG_RIP];
+#elif defined(__aarch64__)
+	const ucontext_t *uc = context;
+
+	return (const void *)uc->uc_mcontext.pc;
+#else
+	(void)context;
+	return NULL;
 #endif
 }
 
@@ -85,30 +103,100 @@ static bool is_store(const struct dsm_host *h, const char *addr)
 static int on_library_fault(void *addr, int serious)
 {
 	struct dsm_host *h = dsm_host_current;
-	int saved = errno, done;
+	int saved = errno;
 
 	(void)serious;
 	repairing++;
-	done = dsm_host_fault(h, addr, is_store(h, addr));
+	declined = !dsm_host_fault(h, addr, is_store(h, addr));
 	repairing--;
 	errno = saved;
-	return done;
+	return 1; /* what is declined is ours to hand on */
+}
+
+/* What the launcher shall say of our death; @where is what was accessed. */
+static void leave_word(const struct dsm_host *h, const siginfo_t *si,
+		       const void *context, const char *where)
+{
+	const char *pc = pc_of(context);
+	char text[SUL_JOB_NOTE_MAX];
+
+	if (si->si_code <= 0)
+		snprintf(text, sizeof(text), "sent by process %d",
+			 (int)si->si_pid);
+	else if (si->si_code == SI_KERNEL)
+		snprintf(text, sizeof(text),
+			 "access to an impossible address, at @{%p}", pc + 1);
+	else if (pc == si->si_addr)
+		snprintf(text, sizeof(text), "jump to %p%s", si->si_addr,
+			 where);
+	else /* places are return addresses: one beyond the instruction */
+		snprintf(text, sizeof(text), "%s %p%s, at @{%p}",
+			 kind_of(context) == ACCESS_STORE ? "store to" :
+							    "load of",
+			 si->si_addr, where, pc + 1);
+	if (*where)
+		dsm_host_say(h, text);
+	if (!h->child)
+		memcpy(sul_job_rank(h->job, sul_job_self(h->job))->last_word,
+		       text, sizeof(text));
+}
+
+/*
+ * The mask that the kernel would have given the program's own handler, except
+ * that SIGSEGV stays open: the handler may use shared memory.  That it is to be
+ * blocked is noted by blocking SIGSTKFLT, which nobody ever sends; so a handler
+ * that faults itself dies of it, and one that was left with siglongjmp() counts
+ * as left.
+ */
+static void mask_for(const struct sigaction *own, int sig, const void *context)
+{
+	const ucontext_t *uc = context;
+	sigset_t mask;
+
+	sigorset(&mask, &uc->uc_sigmask, &own->sa_mask);
+	if (!(own->sa_flags & SA_NODEFER)) {
+		sigaddset(&mask, sig);
+		sigaddset(&mask, SIGSTKFLT);
+	}
+	sigdelset(&mask, SIGSEGV);
+	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+}
+
+static bool has_handler(const struct sigaction *before, const siginfo_t *si,
+			const void *context)
+{
+	const ucontext_t *uc = context;
+
+	if (!(before->sa_flags & SA_SIGINFO) &&
+	    (before->sa_handler == SIG_DFL || before->sa_handler == SIG_IGN))
+		return false;
+	return si->si_code <= 0 || before->sa_flags & SA_NODEFER ||
+	       !sigismember(&uc->uc_sigmask, SIGSTKFLT);
 }
 
 /* As if we were not there. */
 static void hand_on(int sig, siginfo_t *si, void *context,
-		    const struct sigaction *before)
+		    struct sigaction *before, const char *where)
 {
-	if (before->sa_flags & SA_SIGINFO && before->sa_sigaction) {
-		before->sa_sigaction(sig, si, context);
+	struct sigaction own = *before;
+
+	if (has_handler(&own, si, context)) {
+		if ((unsigned int)own.sa_flags & SA_RESETHAND)
+			*before = (struct sigaction){ .sa_handler = SIG_DFL };
+		mask_for(&own, sig, context);
+		if (own.sa_flags & SA_SIGINFO)
+			own.sa_sigaction(sig, si, context);
+		else
+			own.sa_handler(sig);
 		return;
 	}
-	if (before->sa_handler != SIG_DFL && before->sa_handler != SIG_IGN) {
-		before->sa_handler(sig);
+	if (si->si_code <= 0 && !(own.sa_flags & SA_SIGINFO) &&
+	    own.sa_handler == SIG_IGN)
 		return;
-	}
+	leave_word(dsm_host_current, si, context, where);
 	signal(sig, SIG_DFL);
-	if (si->si_code <= 0) /* sent by kill(): the instruction will not repeat */
+	if (si->si_code <=
+	    0) /* sent by kill(): the instruction will not repeat */
 		raise(sig);
 }
 
@@ -124,11 +212,20 @@ static void on_segv(int sig, siginfo_t *si, void *context)
 	struct dsm_host *h = dsm_host_current;
 
 	if (si->si_code <= 0 || !in_view(h, si->si_addr)) {
-		hand_on(sig, si, context, &h->segv_before);
+		hand_on(sig, si, context, &h->segv_before, "");
+		return;
+	}
+	if (pc_of(context) == si->si_addr) { /* it would fault for ever */
+		hand_on(sig, si, context, &h->segv_before,
+			", which is shared memory: no code can be there");
 		return;
 	}
 	faulting = kind_of(context);
+	declined = false;
 	h->library.sa_sigaction(sig, si, context);
+	if (declined)
+		hand_on(sig, si, context, &h->segv_before,
+			h->child ? "" : ", which is not allocated");
 }
 
 static void on_bus(int sig, siginfo_t *si, void *context)
@@ -136,10 +233,11 @@ static void on_bus(int sig, siginfo_t *si, void *context)
 	struct dsm_host *h = dsm_host_current;
 
 	if (si->si_code > 0 && dsm_host_ours(h, si->si_addr))
-		dsm_host_fail(h,
-			      "the system has no memory for the shared page at %p; see the limits of the cgroup, or use less shared memory",
-			      si->si_addr);
-	hand_on(sig, si, context, &h->bus_before);
+		dsm_host_fail(
+			h,
+			"the system has no memory for the shared page at %p; see the limits of the cgroup, or use less shared memory",
+			si->si_addr);
+	hand_on(sig, si, context, &h->bus_before, "");
 }
 
 void dsm_segv_install(struct dsm_host *h)
@@ -153,6 +251,8 @@ void dsm_segv_install(struct dsm_host *h)
 	sa = h->library;
 	sa.sa_sigaction = on_segv;
 	sa.sa_flags |= SA_SIGINFO | SA_NODEFER;
+	/* The program wants to survive an overflow of its stack. */
+	sa.sa_flags |= h->segv_before.sa_flags & SA_ONSTACK;
 	sigfillset(&sa.sa_mask);
 	sigdelset(&sa.sa_mask, SIGSEGV);
 	sigdelset(&sa.sa_mask, SIGBUS);

@@ -47,7 +47,10 @@ static bool compare(struct dsm_node *n, uint32_t unit)
 		n->idle[unit] = 0;
 		return false;
 	}
-	if (shown)
+	/* Where copies are dropped, they are got again, which shows the page
+	 * again, and so on: guarded at once, that ends. */
+	if (shown && (n->cfg.update == DSM_UPDATE_NEVER ||
+		      DSM_BROKEN(get_once))) /* that mutant needs guarded pages */
 		return true;
 	if (n->idle[unit] < UINT16_MAX)
 		n->idle[unit]++;

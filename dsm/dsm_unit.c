@@ -33,14 +33,15 @@ static void copy(struct dsm_node *n, char *dst, const char *src, size_t len)
 
 static void fetch(struct dsm_node *n, uint32_t unit)
 {
-	uint32_t taken[2];
+	char *frame = n->frame + dsm_unit_off(n, unit);
+	struct dsm_get g = { 0 };
 
 	if (n->env->prepare)
 		n->env->prepare(n->env_ctx, unit, dsm_unit_pages(n, unit));
 	do {
-		dsm_dir_get(n, unit, n->frame + dsm_unit_off(n, unit), taken);
+		dsm_dir_get(n, unit, frame, NULL, &g);
 		dsm_flush_port(n);
-	} while (!dsm_dir_got(taken));
+	} while (!dsm_dir_got(n, unit, frame, NULL, &g));
 	dsm_stat_add(n->stats, getp, 1);
 	if (n->age[unit]) { /* the last drop was wrong: ask more rarely */
 		uint32_t probe = n->probe[unit] * 2u;
@@ -63,9 +64,12 @@ static void make_twin(struct dsm_node *n, uint32_t unit)
 {
 	uint64_t off = dsm_unit_off(n, unit);
 
-	__atomic_store_n(dsm_dir_flag(n, unit), 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(dsm_dir_flag(n, unit), DSM_TWIN_MAKING,
+			 __ATOMIC_SEQ_CST);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	copy(n, n->twin + off, n->frame + off, dsm_unit_bytes(n, unit));
+	__atomic_store_n(dsm_dir_flag(n, unit), DSM_TWIN_VALID,
+			 __ATOMIC_SEQ_CST);
 	dsm_bits_set(&n->watched, unit);
 	n->idle[unit] = 0;
 	dsm_stat_add(n->stats, twins, 1);
@@ -73,7 +77,8 @@ static void make_twin(struct dsm_node *n, uint32_t unit)
 
 static void drop_twin(struct dsm_node *n, uint32_t unit)
 {
-	__atomic_store_n(dsm_dir_flag(n, unit), 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(dsm_dir_flag(n, unit), DSM_TWIN_NONE,
+			 __ATOMIC_SEQ_CST);
 	dsm_bits_clear(&n->watched, unit);
 }
 
@@ -236,32 +241,41 @@ static void merge(struct dsm_node *n, uint32_t unit, const char *news)
 	}
 }
 
-/* Get @units, or (again) those that a release overtook; false: once more. */
+/* Get those of @units that are not @done; true if all are now. */
 static bool get_batch(struct dsm_node *n, const uint32_t *units, size_t nr,
-		      uint32_t taken[][2], bool again)
+		      struct dsm_get *get, bool *done)
 {
-	char *news = n->scratch;
-	bool got = true;
+	char *news = n->scratch, *twin = n->scratch + n->scratch_bytes;
+	bool all = true;
 
 	for (size_t i = 0; i < nr; i++) {
-		if (!again || !dsm_dir_got(taken[i]))
-			dsm_dir_get(n, units[i], news, taken[i]);
+		size_t at = (size_t)(news - n->scratch);
+
+		if (!done[i])
+			dsm_dir_get(n, units[i], news, twin + at, &get[i]);
 		news += dsm_unit_bytes(n, units[i]);
 	}
 	dsm_flush_port(n);
-	for (size_t i = 0; i < nr; i++)
-		got = got && dsm_dir_got(taken[i]);
-	return got;
+	news = n->scratch;
+	for (size_t i = 0; i < nr; i++) {
+		size_t at = (size_t)(news - n->scratch);
+
+		done[i] = done[i] || dsm_dir_got(n, units[i], news, twin + at,
+						 &get[i]);
+		all = all && done[i];
+		news += dsm_unit_bytes(n, units[i]);
+	}
+	return all;
 }
 
 void dsm_unit_refresh(struct dsm_node *n, const uint32_t *units, size_t nr)
 {
-	uint32_t taken[DSM_REFRESH_UNITS][2];
+	struct dsm_get get[DSM_REFRESH_UNITS] = { 0 };
+	bool done[DSM_REFRESH_UNITS] = { false };
 	char *news = n->scratch;
-	bool again = false;
 
-	while (!get_batch(n, units, nr, taken, again))
-		again = true;
+	while (!get_batch(n, units, nr, get, done))
+		;
 	for (size_t i = 0; i < nr; i++) {
 		merge(n, units[i], news);
 		news += dsm_unit_bytes(n, units[i]);

@@ -26,6 +26,14 @@ int jia_pid;
 int hostc = 1;
 int jia_lock_index;
 
+static void refuse_child(struct dsm_host *h)
+{
+	if (h->child)
+		dsm_host_fail(
+			h,
+			"called by a forked child, which is not a rank; it may only exec or exit");
+}
+
 /* The host, if the call may be made now; else the job ends. */
 static struct dsm_host *enter(const char *call, const void *site)
 {
@@ -34,9 +42,7 @@ static struct dsm_host *enter(const char *call, const void *site)
 	dsm_host_entered(call, site);
 	if (!h)
 		dsm_host_fail(NULL, "called before jia_init()");
-	if (h->child)
-		dsm_host_fail(h,
-			      "called by a forked child, which is not a rank; it may only exec or exit");
+	refuse_child(h);
 	if (h->exited)
 		dsm_host_fail(h, "called after jia_exit()");
 	return h;
@@ -59,6 +65,16 @@ static void record(struct dsm_host *h, enum dsm_call_kind kind, uint64_t a,
 	dsm_leave(h->node);
 }
 
+/* One thread speaks for its rank; the others would be missed. */
+static void refuse_threads(struct dsm_host *h)
+{
+	if (h->node->threads != 1)
+		dsm_host_fail(
+			h,
+			"%u threads are declared; go back to jia_threads(1) first",
+			h->node->threads);
+}
+
 static void meet(struct dsm_host *h, enum dsm_meeting kind, const void *site)
 {
 	struct dsm_thread *t = dsm_host_thread(h);
@@ -79,8 +95,10 @@ void jia_init(int argc, char **argv)
 
 	(void)argc, (void)argv;
 	dsm_host_entered("jia_init", __builtin_return_address(0));
-	if (h)
+	if (h) {
+		refuse_child(h);
 		dsm_host_fail(h, "called twice");
+	}
 	h = dsm_host_open();
 	jia_pid = sul_job_self(h->job);
 	hostc = sul_job_ranks(h->job);
@@ -92,6 +110,7 @@ void jia_exit(void)
 {
 	struct dsm_host *h = ENTER("jia_exit");
 
+	refuse_threads(h);
 	meet(h, DSM_MEET_EXIT, __builtin_return_address(0));
 	dsm_stats_update(h->node);
 	h->exited = true;
@@ -101,13 +120,18 @@ void jia_exit(void)
 
 void jia_error(const char *fmt, ...)
 {
+	static const char cut[] = "...";
 	char text[SUL_JOB_TEXT_MAX / 2];
+	size_t len;
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	if (vsnprintf(text, sizeof(text), fmt, ap) >= (int)sizeof(text))
+		memcpy(text + sizeof(text) - sizeof(cut), cut, sizeof(cut));
 	va_end(ap);
-	text[strcspn(text, "\n")] = 0;
+	len = strlen(text);
+	while (len && text[len - 1] == '\n')
+		text[--len] = 0;
 	dsm_host_entered("jia_error", __builtin_return_address(0));
 	dsm_host_fail(dsm_host_current, "%s", text);
 }
@@ -142,12 +166,12 @@ static void *allocate(struct dsm_host *h, uint64_t bytes, uint64_t block,
 		dsm_host_fail(h, "more than %d pieces of memory are allocated",
 			      DSM_EXTENTS_MAX);
 	if (err)
-		dsm_host_fail(h,
-			      "%" PRIu64 " bytes do not fit: the region has %" PRIu64
-			      ", of which %" PRIu64
-			      " are in use; raise --set region",
-			      bytes, h->settings.value.region,
-			      dsm_heap_used(&h->node->heap) << 12);
+		dsm_host_fail(
+			h,
+			"%" PRIu64 " bytes do not fit: the region has %" PRIu64
+			", of which %" PRIu64 " are in use; raise --set region",
+			bytes, h->settings.value.region,
+			dsm_heap_used(&h->node->heap) << 12);
 	leave();
 	return h->base + ((uint64_t)page << 12);
 }
@@ -156,18 +180,20 @@ static void *allocate(struct dsm_host *h, uint64_t bytes, uint64_t block,
 static uint64_t size_of(struct dsm_host *h, const char *what, int n)
 {
 	if (n < 0)
-		dsm_host_fail(h,
-			      "the %s %d is negative; use jia_malloc() for 2 GiB and more",
-			      what, n);
+		dsm_host_fail(
+			h,
+			"the %s %d is negative; use jia_malloc() for 2 GiB and more",
+			what, n);
 	return (uint64_t)n;
 }
 
 static unsigned long allocate_int(struct dsm_host *h, int size, int block,
 				  int home, const void *site)
 {
-	return (unsigned long)allocate(h, size_of(h, "size", size),
-				       size_of(h, "block size", block), home,
-				       site);
+	uint64_t bytes = size_of(h, "size", size);
+
+	return (unsigned long)allocate(
+		h, bytes, size_of(h, "block size", block), home, site);
 }
 
 unsigned long jia_alloc3(int size, int block, int starthost)
@@ -231,15 +257,12 @@ void jia_free(void *ptr)
 	uint64_t off = (uint64_t)((char *)ptr - h->base);
 	struct dsm_extent e;
 
-	if (h->node->threads != 1)
-		dsm_host_fail(h,
-			      "%u threads are declared; go back to jia_threads(1) first",
-			      h->node->threads);
+	refuse_threads(h);
 	if (ptr && (off >= h->bytes || off & 4095 ||
 		    !dsm_heap_find(&h->node->heap, (uint32_t)(off >> 12), &e) ||
 		    e.page != off >> 12))
 		dsm_host_fail(h, "%p is not the start of an allocation", ptr);
-	record(h, DSM_CALL_jia_free, ptr ? off >> 12 : UINT64_MAX, 0, 0, site);
+	record(h, DSM_CALL_jia_free, (uintptr_t)ptr, 0, 0, site);
 	meet(h, DSM_MEET_BARRIER, site);
 	if (ptr) {
 		/* When a rank has left the barrier, others may still be
@@ -269,7 +292,8 @@ void jia_lock(int lock)
 	check_lock(h, lock);
 	for (uint32_t i = 0; i < t->depth; i++)
 		if (t->scope[i].lock == (uint32_t)lock)
-			dsm_host_fail(h, "lock %d is held by this thread already",
+			dsm_host_fail(h,
+				      "lock %d is held by this thread already",
 				      lock);
 	if (t->depth == DSM_NEST_MAX)
 		dsm_host_fail(h, "more than %d locks held at once",
@@ -287,9 +311,10 @@ void jia_unlock(int lock)
 	if (!t->depth)
 		dsm_host_fail(h, "lock %d is not held by this thread", lock);
 	if (t->scope[t->depth - 1].lock != (uint32_t)lock)
-		dsm_host_fail(h,
-			      "lock %d cannot be released now: lock %u was taken last and goes first",
-			      lock, t->scope[t->depth - 1].lock);
+		dsm_host_fail(
+			h,
+			"lock %d cannot be released now: lock %u was taken last and goes first",
+			lock, t->scope[t->depth - 1].lock);
 	dsm_unlock(t, (uint32_t)lock);
 	leave();
 }
@@ -310,15 +335,31 @@ void jia_wait(void)
 	leave();
 }
 
+/* Each thread needs a few units that are not evicted under it. */
+static void check_threads(struct dsm_host *h, int n)
+{
+	const struct dsm_config *c = &h->settings.value;
+	uint64_t least;
+
+	if (n < 1 || n > (int)c->threads)
+		dsm_host_fail(
+			h,
+			"%d threads were declared; 1 to %d are allowed (--set threads)",
+			n, (int)c->threads);
+	least = dsm_config_cache_min(c, (unsigned int)n);
+	if (c->cache < least)
+		dsm_host_fail(h,
+			      "%d threads need a cache of at least %" PRIu64
+			      " bytes, and it has %" PRIu64
+			      "; raise --set cache",
+			      n, least, c->cache);
+}
+
 void jia_threads(int n)
 {
 	struct dsm_host *h = ENTER("jia_threads");
-	int most = (int)h->settings.value.threads;
 
-	if (n < 1 || n > most)
-		dsm_host_fail(h,
-			      "%d threads were declared; 1 to %d are allowed (--set threads)",
-			      n, most);
+	check_threads(h, n);
 	dsm_enter(h->node, NULL);
 	if (h->node->meeting) {
 		dsm_leave(h->node);
@@ -346,6 +387,8 @@ static void change(struct dsm_host *h, const char *name, const char *value,
 		row++;
 	record(h, DSM_CALL_jia_set, row, row < DSM_CONFIG_NR ? now[row] : 0, 0,
 	       site);
+	if (h->node->threads > 1) /* a larger unit needs a larger cache */
+		check_threads(h, (int)h->node->threads);
 	dsm_enter(h->node, NULL);
 	h->node->cfg = h->settings.value;
 	dsm_leave(h->node);
@@ -379,9 +422,10 @@ void jia_config(int key, int value)
 	case WVEC:
 		break;
 	default:
-		dsm_host_fail(h,
-			      "key %d does not exist; HMIG, ADWD, BROADCAST, LOADBAL and WVEC (0 to 4) do",
-			      key);
+		dsm_host_fail(
+			h,
+			"key %d does not exist; HMIG, ADWD, BROADCAST, LOADBAL and WVEC (0 to 4) do",
+			key);
 	}
 	leave();
 }

@@ -127,6 +127,8 @@ struct jiarun_sites;
 struct jiarun_sites *jiarun_sites_new(const char *program);
 /* Learn what is mapped where from a living process; false: nothing learnt. */
 bool jiarun_sites_learn(struct jiarun_sites *s, pid_t pid);
+/* A rank has told that it is this program (a path). */
+void jiarun_sites_program(struct jiarun_sites *s, const char *path);
 bool jiarun_sites_known(const struct jiarun_sites *s);
 /* Print @text with every "@{0xADDRESS}" (a return address) replaced by
  * "file.c:123 (function)", "program+0xoffset" or the bare address. */

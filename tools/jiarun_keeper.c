@@ -384,6 +384,18 @@ static bool start(struct keeper *k)
 	return false;
 }
 
+/* What jiarun started may have been a wrapper. */
+static void learn_program(struct keeper *k)
+{
+	char path[SUL_JOB_PATH_MAX];
+
+	for (int r = 0; k->job && !k->learnt && r < k->ranks.nr; r++) {
+		memcpy(path, sul_job_rank(k->job, r)->program, sizeof(path));
+		path[sizeof(path) - 1] = '\0';
+		jiarun_sites_program(k->sites, path);
+	}
+}
+
 /* One write, so that it is one message whatever else writes there. */
 static void say(struct keeper *k)
 {
@@ -393,6 +405,7 @@ static void say(struct keeper *k)
 
 	if (!f)
 		return;
+	learn_program(k);
 	fputs("jiarun: ", f);
 	jiarun_sites_print(k->sites, f, k->text);
 	fputc('\n', f);

@@ -75,12 +75,15 @@ static void waiting_text(struct sul_job *job, int rank, char *text, size_t room)
 char *jiarun_report_end(struct sul_job *job, const struct jiarun_rank *r,
 			int rank)
 {
-	char where[512], tail[600] = "";
+	char where[512], tail[600] = "", word[SUL_JOB_NOTE_MAX];
 	int sig = WTERMSIG(r->status);
 
 	waiting_text(job, rank, where, sizeof(where));
 	if (where[0])
 		snprintf(tail, sizeof(tail), ", while waiting for %s", where);
+	copy_plain(word, sul_job_rank(job, rank)->last_word, sizeof(word));
+	if (WIFSIGNALED(r->status) && word[0])
+		snprintf(tail, sizeof(tail), ": %s", word);
 	if (WIFSIGNALED(r->status))
 		return jiarun_text("rank %d (pid %d) was killed by signal %d "
 				   "(%s%s)%s",

