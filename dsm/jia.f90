@@ -123,7 +123,7 @@ contains
   ! Blanks at the end do not count, as elsewhere in Fortran.
   pure function c_text(text) result(c)
     character(len=*), intent(in) :: text
-    character(kind=c_char, len=:), allocatable :: c
+    character(kind=c_char, len=len_trim(text) + 1) :: c
 
     c = trim(text) // c_null_char
   end function
