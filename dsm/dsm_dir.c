@@ -87,8 +87,8 @@ static void make_marks(const struct dsm_node *n, uint32_t unit,
 static void must_get(struct dsm_node *n, uint32_t unit, enum dsm_window w,
 		     uint64_t off, void *dst, size_t len)
 {
-	dsm_must(n, sul_get(n->port, dsm_home(n, unit), w, off, dst, len, NULL,
-			    0),
+	dsm_must(n,
+		 sul_get(n->port, dsm_home(n, unit), w, off, dst, len, NULL, 0),
 		 "fetching a page");
 }
 
@@ -107,8 +107,9 @@ static void get_loud(struct dsm_node *n, uint32_t unit, char *dst,
 		len = 0;
 	}
 	must_get(n, unit, DSM_W_DIR, taken, &g->taken[0], 4);
-	dsm_must(n, sul_get(n->port, dsm_home(n, unit), DSM_W_FRAME, off, dst,
-			    len, marks, SUL_MARKS_MAX),
+	dsm_must(n,
+		 sul_get(n->port, dsm_home(n, unit), DSM_W_FRAME, off, dst, len,
+			 marks, SUL_MARKS_MAX),
 		 "fetching a page");
 	must_get(n, unit, DSM_W_DIR, taken, &g->taken[1], 4);
 }
@@ -146,8 +147,7 @@ bool dsm_dir_got(struct dsm_node *n, uint32_t unit, const char *dst,
 	if (g->quiet)
 		return g->flag[0] == DSM_TWIN_VALID &&
 		       g->flag[1] == DSM_TWIN_VALID &&
-		       (!dsm_diff_any(dst, twin, len) ||
-			DSM_BROKEN(quiet_any));
+		       (!dsm_diff_any(dst, twin, len) || DSM_BROKEN(quiet_any));
 	if (g->taken[0] != g->taken[1] && !DSM_BROKEN(get_once))
 		return false;
 	n->enrolled[unit] = 1;

@@ -95,13 +95,13 @@ int dsm_free(struct dsm_node *n, uint32_t page)
 	n->env->protect(n->env_ctx, page, pages, DSM_ACCESS_NONE);
 	for (uint32_t p = page; p < page + pages; p += dsm_unit_pages(n, p))
 		forget_unit(n, p);
-	dsm_must(n, sul_window_discard(n->port, DSM_W_FRAME,
-				       dsm_unit_off(n, page),
-				       (size_t)pages << n->page_shift),
+	dsm_must(n,
+		 sul_window_discard(n->port, DSM_W_FRAME, dsm_unit_off(n, page),
+				    (size_t)pages << n->page_shift),
 		 "freeing memory");
-	dsm_must(n, sul_window_discard(n->port, DSM_W_TWIN,
-				       dsm_unit_off(n, page),
-				       (size_t)pages << n->page_shift),
+	dsm_must(n,
+		 sul_window_discard(n->port, DSM_W_TWIN, dsm_unit_off(n, page),
+				    (size_t)pages << n->page_shift),
 		 "freeing memory");
 	for (uint32_t p = page; p < page + pages; p++) {
 		n->home[p] = 0;

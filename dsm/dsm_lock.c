@@ -37,8 +37,7 @@ enum {
 
 static uint32_t make_token(const struct dsm_thread *t, uint32_t depth)
 {
-	return ((uint32_t)t->node->rank << SLOT_BITS | t->slot)
-		       << DEPTH_BITS |
+	return ((uint32_t)t->node->rank << SLOT_BITS | t->slot) << DEPTH_BITS |
 	       (depth + 1);
 }
 
@@ -91,10 +90,11 @@ static dsm_ref wait_turn(struct dsm_thread *t, uint32_t lock, uint32_t token,
 	struct dsm_node *n = t->node;
 	struct queue_node *q = (void *)(n->sync + node_off(n, token));
 
-	dsm_must(n, sul_notify(n->port, token_rank(before), DSM_W_SYNC,
-			       node_off(n, before) +
-				       offsetof(struct queue_node, next),
-			       token),
+	dsm_must(n,
+		 sul_notify(n->port, token_rank(before), DSM_W_SYNC,
+			    node_off(n, before) +
+				    offsetof(struct queue_node, next),
+			    token),
 		 "queueing for a lock");
 	dsm_must(n, sul_flush(n->port), "queueing for a lock");
 	dsm_wait_word(n, &q->go, 0, DSM_WAIT_LOCK, (int)lock,
@@ -114,13 +114,14 @@ static dsm_ref take(struct dsm_thread *t, uint32_t lock)
 
 	__atomic_store_n(&q->go.value, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&q->next.value, 0, __ATOMIC_RELAXED);
-	dsm_must(n, sul_amo(n->port, manager_of(n, lock), DSM_W_SYNC,
-			    lock_off(n, lock), SUL_AMO_SWAP, token, 0, &before),
+	dsm_must(n,
+		 sul_amo(n->port, manager_of(n, lock), DSM_W_SYNC,
+			 lock_off(n, lock), SUL_AMO_SWAP, token, 0, &before),
 		 "taking a lock");
-	dsm_must(n, sul_get(n->port, manager_of(n, lock), DSM_W_SYNC,
-			    lock_off(n, lock) +
-				    offsetof(struct lock_word, last),
-			    &last, sizeof(last), NULL, 0),
+	dsm_must(n,
+		 sul_get(n->port, manager_of(n, lock), DSM_W_SYNC,
+			 lock_off(n, lock) + offsetof(struct lock_word, last),
+			 &last, sizeof(last), NULL, 0),
 		 "taking a lock");
 	dsm_must(n, sul_flush(n->port), "taking a lock");
 	if (before)
@@ -155,13 +156,14 @@ static bool set_free(struct dsm_thread *t, uint32_t lock, uint32_t token,
 	struct dsm_node *n = t->node;
 	uint64_t was = 0;
 
-	dsm_must(n, sul_put(n->port, manager_of(n, lock), DSM_W_SYNC,
-			    lock_off(n, lock) +
-				    offsetof(struct lock_word, last),
-			    &last, sizeof(last)),
+	dsm_must(n,
+		 sul_put(n->port, manager_of(n, lock), DSM_W_SYNC,
+			 lock_off(n, lock) + offsetof(struct lock_word, last),
+			 &last, sizeof(last)),
 		 "releasing a lock");
-	dsm_must(n, sul_amo(n->port, manager_of(n, lock), DSM_W_SYNC,
-			    lock_off(n, lock), SUL_AMO_CAS, 0, token, &was),
+	dsm_must(n,
+		 sul_amo(n->port, manager_of(n, lock), DSM_W_SYNC,
+			 lock_off(n, lock), SUL_AMO_CAS, 0, token, &was),
 		 "releasing a lock");
 	dsm_must(n, sul_flush(n->port), "releasing a lock");
 	return was == token;
@@ -172,12 +174,14 @@ static void hand_over(struct dsm_thread *t, uint32_t next, dsm_ref last)
 	struct dsm_node *n = t->node;
 	uint64_t off = node_off(n, next);
 
-	dsm_must(n, sul_put(n->port, token_rank(next), DSM_W_SYNC,
-			    off + offsetof(struct queue_node, last), &last,
-			    sizeof(last)),
+	dsm_must(n,
+		 sul_put(n->port, token_rank(next), DSM_W_SYNC,
+			 off + offsetof(struct queue_node, last), &last,
+			 sizeof(last)),
 		 "handing a lock over");
-	dsm_must(n, sul_notify(n->port, token_rank(next), DSM_W_SYNC,
-			       off + offsetof(struct queue_node, go), 1),
+	dsm_must(n,
+		 sul_notify(n->port, token_rank(next), DSM_W_SYNC,
+			    off + offsetof(struct queue_node, go), 1),
 		 "handing a lock over");
 	dsm_must(n, sul_flush(n->port), "handing a lock over");
 }

@@ -120,8 +120,9 @@ bool dsm_unit_publish(struct dsm_node *n, uint32_t unit)
 		struct sul_mirror mirror = dsm_dir_mirror(n, unit);
 
 		/* From the twin: it keeps what was compared. */
-		dsm_must(n, sul_putv(n->port, dsm_home(n, unit), DSM_W_FRAME,
-				     off, n->twin + off, runs, nr, &mirror),
+		dsm_must(n,
+			 sul_putv(n->port, dsm_home(n, unit), DSM_W_FRAME, off,
+				  n->twin + off, runs, nr, &mirror),
 			 "sending a diff");
 		for (size_t i = 0; i < nr; i++)
 			bytes += runs[i].len;
@@ -234,8 +235,9 @@ static void merge(struct dsm_node *n, uint32_t unit, const char *news)
 			memcpy(frame + i, news + i, STEP);
 			memcpy(twin + i, news + i, STEP);
 		} else {
-			dsm_diff_merge(frame + i, watched ? twin + i : frame + i,
-				       news + i, STEP);
+			dsm_diff_merge(frame + i,
+				       watched ? twin + i : frame + i, news + i,
+				       STEP);
 		}
 		DSM_POINT(n);
 	}
@@ -260,8 +262,8 @@ static bool get_batch(struct dsm_node *n, const uint32_t *units, size_t nr,
 	for (size_t i = 0; i < nr; i++) {
 		size_t at = (size_t)(news - n->scratch);
 
-		done[i] = done[i] || dsm_dir_got(n, units[i], news, twin + at,
-						 &get[i]);
+		done[i] = done[i] ||
+			  dsm_dir_got(n, units[i], news, twin + at, &get[i]);
 		all = all && done[i];
 		news += dsm_unit_bytes(n, units[i]);
 	}

@@ -123,6 +123,9 @@ JIA_API float jia_clock(void); /* seconds since jia_init() */
 /* Zero and start the counters; stop them.  Both return microseconds. */
 JIA_API unsigned int jia_startstat(void);
 JIA_API unsigned int jia_stopstat(void);
+/* Ours: a counter of this rank by name (jiarun --stats), brought up to date.
+ * It only grows, except that jia_startstat() zeroes it. */
+JIA_API unsigned long jia_counter(const char *name);
 
 #ifdef __cplusplus
 }
@@ -142,11 +145,11 @@ JIA_API unsigned int jia_stopstat(void);
 #define LOCK(x) jia_lock(x);
 #define UNLOCK(x) jia_unlock(x);
 #define ALOCKDEC(x, y) int x[y];
-#define ALOCKINIT(x, y)                                           \
-	{                                                         \
-		int jia_i;                                        \
-		for (jia_i = 0; jia_i < (y); jia_i++)             \
-			(x)[jia_i] = jia_lock_index++;            \
+#define ALOCKINIT(x, y)                                \
+	{                                              \
+		int jia_i;                             \
+		for (jia_i = 0; jia_i < (y); jia_i++)  \
+			(x)[jia_i] = jia_lock_index++; \
 	}
 #define ALOCK(x, i) jia_lock((x)[i]);
 #define AULOCK(x, i) jia_unlock((x)[i]);
