@@ -90,6 +90,9 @@ struct bench_board {
 	struct bench_word ping, pong; /* of the floors */
 	struct bench_word tracee; /* rank 0's process, when it wants a tracer */
 	struct bench_word traced; /* 1: it is traced; 2: that cannot be */
+	struct bench_word
+		asked; /* of hand_over: who comes next is in the queue */
+	uint64_t gave_ns; /* ... and when the lock was given */
 	uint64_t calls; /* the tracer's count */
 	struct bench_samples floor[BENCH_FLOORS];
 	struct bench_result row[BENCH_ROWS];
@@ -140,6 +143,9 @@ struct bench_summary bench_summarize(const struct bench_samples *s);
 
 /* --- jiabench_floor.c: collective ------------------------------------------------ */
 
+/* One process sets a word of the board, another spins until it is @v. */
+void bench_set(struct bench_word *w, uint32_t v);
+void bench_await(const struct bench_word *w, uint32_t v);
 struct bench_floors *bench_floors_open(void);
 void bench_floors_close(struct bench_floors *f);
 /* Some samples of @kind into the board, and into @also unless that is NULL. */

@@ -147,13 +147,13 @@ static uint32_t value(const struct bench_word *w)
 	return __atomic_load_n(&w->value, __ATOMIC_ACQUIRE);
 }
 
-static void set(struct bench_word *w, uint32_t v)
+void bench_set(struct bench_word *w, uint32_t v)
 {
 	__atomic_store_n(&w->value, v, __ATOMIC_RELEASE);
 }
 
 /* On one core the other does not run while this one spins. */
-static void await_spinning(const struct bench_word *w, uint32_t v)
+void bench_await(const struct bench_word *w, uint32_t v)
 {
 	for (unsigned int i = 1; value(w) != v; i++)
 		if (!(i & 0xfff))
@@ -170,7 +170,7 @@ static void await_sleeping(struct bench_word *w, uint32_t v)
 
 static void set_and_wake(struct bench_word *w, uint32_t v)
 {
-	set(w, v);
+	bench_set(w, v);
 	syscall(SYS_futex, &w->value, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
@@ -186,11 +186,11 @@ static void take_pair(struct bench *b, enum bench_floor kind,
 	start = bench_now_ns();
 	for (uint32_t i = from + 1; i != from + rounds + 1; i++) {
 		if (kind == BENCH_SPIN && jia_pid) {
-			await_spinning(ping, i);
-			set(pong, i);
+			bench_await(ping, i);
+			bench_set(pong, i);
 		} else if (kind == BENCH_SPIN) {
-			set(ping, i);
-			await_spinning(pong, i);
+			bench_set(ping, i);
+			bench_await(pong, i);
 		} else if (jia_pid) {
 			await_sleeping(ping, i);
 			set_and_wake(pong, i);

@@ -36,7 +36,7 @@ struct line {
 	struct bench_summary op, floor;
 	double event[BENCH_EVENTS]; /* per operation */
 	bool known[BENCH_EVENTS];
-	double ratio; /* medians; 0: unknown */
+	double ratio, best; /* medians, minima; 0: unknown */
 };
 
 static struct line line_of(const struct bench_mode *m, enum bench_row row)
@@ -53,6 +53,8 @@ static struct line line_of(const struct bench_mode *m, enum bench_row row)
 	}
 	if (l.op.nr && l.floor.nr && l.floor.median > 0)
 		l.ratio = l.op.median / l.floor.median;
+	if (l.op.nr && l.floor.nr && l.floor.min > 0)
+		l.best = l.op.min / l.floor.min;
 	return l;
 }
 
@@ -148,10 +150,10 @@ static void print_head(const struct bench_mode *m)
 	printf("\n%d ranks on %ld cores, load %.1f; microseconds per operation, events of rank 0\n",
 	       m->ranks, sysconf(_SC_NPROCESSORS_ONLN), load[0]);
 	print_floors(m);
-	printf("%-15s %7s %7s %7s %6s %6s %7s %6s %6s %6s %6s %6s %6s  %-17s %-8s %s\n",
-	       "row", "min", "median", "p90", "floor", "x", "hw", "faults",
-	       "calls", "mprot", "msgs", "bytes", "pages", "figure", "",
-	       "ArgoDSM");
+	printf("%-15s %7s %7s %7s %6s %6s %6s %7s %6s %6s %6s %6s %6s %6s  %-17s %-8s %s\n",
+	       "row", "min", "median", "p90", "floor", "x", "x min", "hw",
+	       "faults", "calls", "mprot", "msgs", "bytes", "pages", "figure",
+	       "", "ArgoDSM");
 }
 
 static void print_line(const struct line *l, const struct bench_mode *m,
@@ -165,6 +167,7 @@ static void print_line(const struct line *l, const struct bench_mode *m,
 	number(l->op.p90, true, 7);
 	printf(" %6s", bench_floor_name(l->info->floor));
 	number(l->ratio, l->ratio > 0, 6);
+	number(l->best, l->best > 0, 6);
 	number(hw->median, hw->nr, 7);
 	number(l->event[BENCH_EV_FAULT], l->known[BENCH_EV_FAULT], 6);
 	number(l->event[BENCH_EV_CALL], l->known[BENCH_EV_CALL], 6);
@@ -227,6 +230,8 @@ static json_t *json_line(const struct line *l, bool judged)
 	bad |= json_object_set_new(o, "floor_us", json_summary(l->floor));
 	if (l->ratio > 0)
 		bad |= json_object_set_new(o, "ratio", json_real(l->ratio));
+	if (l->best > 0)
+		bad |= json_object_set_new(o, "ratio_min", json_real(l->best));
 	for (int e = 0; e < BENCH_EVENTS; e++)
 		if (l->known[e])
 			bad |= json_object_set_new(events, event_names[e],

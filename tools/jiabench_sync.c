@@ -18,7 +18,8 @@ enum {
 	PAGE = 4096,
 	PAIRS = 200, /* lock + unlock in a sample */
 	INCREMENTS = 500, /* of each rank, in a sample */
-	TURNS = 100, /* of each rank, in a sample */
+	TURNS = 50, /* to and fro */
+	HELD = 1000, /* no turn: rank 0 has the lock, it can begin */
 	BARRIERS = 40,
 	DIRTY = 64,
 	WARM = 5
@@ -59,18 +60,20 @@ void bench_row_lock_remote(struct bench *b)
 	lock_free(b, b->home);
 }
 
-static void check(const uint32_t *shared, uint32_t want, const char *what)
+static void increment(uint32_t *word, int each)
 {
-	if (*shared != want)
-		jia_error("%s: %" PRIu32 ", and it must be %" PRIu32, what,
-			  *shared, want);
+	for (int i = 0; i < each; i++) {
+		jia_lock(lock_of(0));
+		++*word;
+		jia_unlock(lock_of(0));
+	}
 }
 
-/* Each rank does @each of something by @fn(word); timed from when all are there
- * until the last is done, per thing done by anybody. */
-static void contend(struct bench *b, const char *what, int each,
-		    void (*fn)(uint32_t *word, int each))
+/* Timed from when all are there until the last is done, per increment of
+ * anybody. */
+void bench_row_lock_counter(struct bench *b)
 {
+	const int each = INCREMENTS;
 	struct bench_result *result = b->result;
 	uint32_t *word = jia_malloc_on(PAGE, PAGE, b->home);
 
@@ -81,7 +84,7 @@ static void contend(struct bench *b, const char *what, int each,
 		jia_wait();
 		if (!jia_pid)
 			bench_time_begin(b);
-		fn(word, each);
+		increment(word, each);
 		if (!jia_pid)
 			bench_events_end(b, each);
 		jia_wait();
@@ -90,40 +93,103 @@ static void contend(struct bench *b, const char *what, int each,
 	}
 	b->result = result;
 	jia_barrier();
-	check(word, (uint32_t)(3 * each * hostc), what);
+	if (*word != (uint32_t)(3 * each * hostc))
+		jia_error("lock_counter: %" PRIu32 ", and it must be %d", *word,
+			  3 * each * hostc);
 	jia_free(word);
 }
 
-static void increment(uint32_t *word, int each)
+/* --- from hand to hand ------------------------------------------------------------------
+ *
+ * Rank 0 and another give a lock to and fro.  Who wants it says so on the board
+ * and queues; the holder sees that, gives him time to queue (or to fall
+ * asleep), writes to the page that the lock guards, notes the time and unlocks.
+ * Rank 0 takes the samples in which it is the one who gets the lock.
+ */
+
+static void linger(uint64_t us)
 {
-	for (int i = 0; i < each; i++) {
-		jia_lock(lock_of(0));
-		++*word;
-		jia_unlock(lock_of(0));
-	}
+	uint64_t end = bench_now_ns() + us * 1000;
+
+	while (bench_now_ns() < end)
+		;
 }
 
-void bench_row_lock_counter(struct bench *b)
+static void give(struct bench *b, uint32_t i, uint64_t pause_us,
+		 volatile uint32_t *word)
 {
-	contend(b, "lock_counter", INCREMENTS, increment);
+	bench_await(&b->board->asked, i);
+	linger(pause_us);
+	*word = i;
+	__atomic_store_n(&b->board->gave_ns, bench_now_ns(), __ATOMIC_RELEASE);
+	jia_unlock(lock_of(0));
 }
 
-/* Whose turn it is not has taken the lock in vain: it counts as time. */
-static void take_turns(uint32_t *word, int each)
+static void get(struct bench *b, uint32_t i, volatile uint32_t *word)
 {
-	for (int mine = 0; mine < each;) {
-		jia_lock(lock_of(0));
-		if (*word % (uint32_t)hostc == (uint32_t)jia_pid) {
-			++*word;
-			mine++;
-		}
-		jia_unlock(lock_of(0));
+	uint64_t start, end;
+	uint32_t seen;
+
+	bench_set(&b->board->asked, i);
+	jia_lock(lock_of(0));
+	seen = *word;
+	end = bench_now_ns();
+	start = __atomic_load_n(&b->board->gave_ns, __ATOMIC_ACQUIRE);
+	if (seen != i)
+		jia_error("hand_over: %" PRIu32 " was seen, and %" PRIu32
+			  " was written",
+			  seen, i);
+	if (b->result && !jia_pid)
+		bench_add(&b->result->op, (double)(end - start) / 1e3);
+}
+
+static void to_and_fro(struct bench *b, uint64_t pause_us,
+		       volatile uint32_t *word)
+{
+	struct bench_result *result = b->result;
+	bool gives = !jia_pid;
+
+	for (uint32_t i = 1; i <= 2 * TURNS; i++, gives = !gives) {
+		b->result = i <= 2 * WARM ? NULL : result;
+		if (i == 2 * WARM + 1 && !jia_pid)
+			bench_events_begin(b);
+		if (gives)
+			give(b, i, pause_us, word);
+		else
+			get(b, i, word);
 	}
+	if (!jia_pid)
+		bench_events_end(b, 2 * (TURNS - WARM));
+}
+
+static void hand_over(struct bench *b, uint64_t pause_us)
+{
+	uint32_t *word = jia_malloc_on(PAGE, PAGE, b->home);
+
+	if (!jia_pid)
+		bench_set(&b->board->asked, 0);
+	jia_barrier();
+	if (!jia_pid) {
+		jia_lock(lock_of(0));
+		bench_set(&b->board->asked, HELD);
+		to_and_fro(b, pause_us, word);
+		jia_unlock(lock_of(0));
+	} else if (jia_pid == b->home) {
+		bench_await(&b->board->asked, HELD);
+		to_and_fro(b, pause_us, word);
+	}
+	jia_wait();
+	jia_free(word);
 }
 
 void bench_row_hand_over(struct bench *b)
 {
-	contend(b, "hand_over", TURNS, take_turns);
+	hand_over(b, 10);
+}
+
+void bench_row_hand_over_wake(struct bench *b)
+{
+	hand_over(b, 300);
 }
 
 /* --- barriers ------------------------------------------------------------------------ */
