@@ -50,7 +50,7 @@ static const char usage_text[] =
 	"      --set=NAME=VALUE  a parameter of the jobs, as jiarun has it\n"
 	"  -w, --hardware        the same with --nodes=1, in turn\n"
 	"  -c, --count           count system calls, in a traced run on 2 ranks\n"
-	"  -b, --big             with barrier_4g: takes 8 GiB of memory\n"
+	"  -b, --big             with barrier_4g: takes 13 GiB of memory\n"
 	"  -j, --json            print JSON\n"
 	"  -l, --list            say what the rows are\n"
 	"      --help            print this\n"
