@@ -65,6 +65,8 @@ int dsm_alloc(struct dsm_node *n, uint64_t bytes, uint64_t block, int home,
 			give_home(n, first + p, nr, home, order);
 			home = (home + 1) % n->ranks;
 		}
+		if (n->page_end < first + pages)
+			n->page_end = first + pages;
 		*page = first;
 	}
 	dsm_leave(n);
@@ -81,6 +83,7 @@ static void forget_unit(struct dsm_node *n, uint32_t unit)
 	dsm_dir_forget(n, unit);
 	n->enrolled[unit] = 0;
 	n->age[unit] = n->probe[unit] = n->idle[unit] = 0;
+	n->wrote[unit] = 0;
 }
 
 int dsm_free(struct dsm_node *n, uint32_t page)
@@ -95,14 +98,16 @@ int dsm_free(struct dsm_node *n, uint32_t page)
 	n->env->protect(n->env_ctx, page, pages, DSM_ACCESS_NONE);
 	for (uint32_t p = page; p < page + pages; p += dsm_unit_pages(n, p))
 		forget_unit(n, p);
-	dsm_must(n,
-		 sul_window_discard(n->port, DSM_W_FRAME, dsm_unit_off(n, page),
-				    (size_t)pages << n->page_shift),
+	dsm_must(n, sul_window_discard(n->port, DSM_W_FRAME,
+				       dsm_unit_off(n, page),
+				       (size_t)pages << n->page_shift),
 		 "freeing memory");
-	dsm_must(n,
-		 sul_window_discard(n->port, DSM_W_TWIN, dsm_unit_off(n, page),
-				    (size_t)pages << n->page_shift),
+	dsm_must(n, sul_window_discard(n->port, DSM_W_TWIN,
+				       dsm_unit_off(n, page),
+				       (size_t)pages << n->page_shift),
 		 "freeing memory");
+	if (n->env->forget)
+		n->env->forget(n->env_ctx, page, pages);
 	for (uint32_t p = page; p < page + pages; p++) {
 		n->home[p] = 0;
 		n->order[p] = 0;

@@ -9,7 +9,10 @@
  * Invariant: a thread that holds the lock and finds its queue node's `next` set
  *            hands over directly: one hop, with the reference in the node.
  * Threads:   each thread of each rank has a queue node per nesting level.
- * Locks:     the rank mutex is taken for the pages, not while waiting.
+ * Locks:     the rank mutex is taken for the pages, not while waiting; and not
+ *            at all by a rank of one thread that has nothing to do for any page.
+ *            (A signal handler of the program that faults in the midst of that
+ *            can only add notices to the log behind the scope being released.)
  *
  * Who may write the word `last`?  Only the holder, before it takes itself off
  * the tail: then the lock is free and the next one finds it there.  A holder
@@ -37,7 +40,8 @@ enum {
 
 static uint32_t make_token(const struct dsm_thread *t, uint32_t depth)
 {
-	return ((uint32_t)t->node->rank << SLOT_BITS | t->slot) << DEPTH_BITS |
+	return ((uint32_t)t->node->rank << SLOT_BITS | t->slot)
+		       << DEPTH_BITS |
 	       (depth + 1);
 }
 
@@ -90,11 +94,10 @@ static dsm_ref wait_turn(struct dsm_thread *t, uint32_t lock, uint32_t token,
 	struct dsm_node *n = t->node;
 	struct queue_node *q = (void *)(n->sync + node_off(n, token));
 
-	dsm_must(n,
-		 sul_notify(n->port, token_rank(before), DSM_W_SYNC,
-			    node_off(n, before) +
-				    offsetof(struct queue_node, next),
-			    token),
+	dsm_must(n, sul_notify(n->port, token_rank(before), DSM_W_SYNC,
+			       node_off(n, before) +
+				       offsetof(struct queue_node, next),
+			       token),
 		 "queueing for a lock");
 	dsm_must(n, sul_flush(n->port), "queueing for a lock");
 	dsm_wait_word(n, &q->go, 0, DSM_WAIT_LOCK, (int)lock,
@@ -114,14 +117,13 @@ static dsm_ref take(struct dsm_thread *t, uint32_t lock)
 
 	__atomic_store_n(&q->go.value, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&q->next.value, 0, __ATOMIC_RELAXED);
-	dsm_must(n,
-		 sul_amo(n->port, manager_of(n, lock), DSM_W_SYNC,
-			 lock_off(n, lock), SUL_AMO_SWAP, token, 0, &before),
+	dsm_must(n, sul_amo(n->port, manager_of(n, lock), DSM_W_SYNC,
+			    lock_off(n, lock), SUL_AMO_SWAP, token, 0, &before),
 		 "taking a lock");
-	dsm_must(n,
-		 sul_get(n->port, manager_of(n, lock), DSM_W_SYNC,
-			 lock_off(n, lock) + offsetof(struct lock_word, last),
-			 &last, sizeof(last), NULL, 0),
+	dsm_must(n, sul_get(n->port, manager_of(n, lock), DSM_W_SYNC,
+			    lock_off(n, lock) +
+				    offsetof(struct lock_word, last),
+			    &last, sizeof(last), NULL, 0),
 		 "taking a lock");
 	dsm_must(n, sul_flush(n->port), "taking a lock");
 	if (before)
@@ -129,24 +131,33 @@ static dsm_ref take(struct dsm_thread *t, uint32_t lock)
 	return last;
 }
 
+static void open_scope(struct dsm_thread *t, uint32_t lock, dsm_ref last)
+{
+	t->scope[t->depth] = (struct dsm_scope){ .lock = lock,
+						 .from = t->node->log_pos,
+						 .prev = last };
+	t->depth++;
+}
+
 void dsm_lock(struct dsm_thread *t, uint32_t lock)
 {
 	struct dsm_node *n = t->node;
 	uint64_t start = n->env->now_ns(n->env_ctx);
 	dsm_ref last = take(t, lock);
+	bool work = !dsm_alone(n) || (!n->cfg.hardware &&
+				      dsm_log_news(n, lock, last));
 
-	dsm_enter(n, t);
-	t->scope[t->depth] = (struct dsm_scope){ .lock = lock,
-						 .from = n->log_pos,
-						 .prev = last };
-	t->depth++;
-	if (!n->cfg.hardware) {
+	if (work)
+		dsm_enter(n, t);
+	open_scope(t, lock, last);
+	if (work && !n->cfg.hardware) {
 		dsm_log_acquire(n, lock, last);
 		dsm_apply(n);
 	}
 	dsm_stat_add(n->stats, locks, 1);
 	dsm_stat_add(n->stats, lock_ns, n->env->now_ns(n->env_ctx) - start);
-	dsm_leave(n);
+	if (work)
+		dsm_leave(n);
 }
 
 /* True if nobody stood behind us: the lock is free now. */
@@ -156,14 +167,13 @@ static bool set_free(struct dsm_thread *t, uint32_t lock, uint32_t token,
 	struct dsm_node *n = t->node;
 	uint64_t was = 0;
 
-	dsm_must(n,
-		 sul_put(n->port, manager_of(n, lock), DSM_W_SYNC,
-			 lock_off(n, lock) + offsetof(struct lock_word, last),
-			 &last, sizeof(last)),
+	dsm_must(n, sul_put(n->port, manager_of(n, lock), DSM_W_SYNC,
+			    lock_off(n, lock) +
+				    offsetof(struct lock_word, last),
+			    &last, sizeof(last)),
 		 "releasing a lock");
-	dsm_must(n,
-		 sul_amo(n->port, manager_of(n, lock), DSM_W_SYNC,
-			 lock_off(n, lock), SUL_AMO_CAS, 0, token, &was),
+	dsm_must(n, sul_amo(n->port, manager_of(n, lock), DSM_W_SYNC,
+			    lock_off(n, lock), SUL_AMO_CAS, 0, token, &was),
 		 "releasing a lock");
 	dsm_must(n, sul_flush(n->port), "releasing a lock");
 	return was == token;
@@ -174,14 +184,12 @@ static void hand_over(struct dsm_thread *t, uint32_t next, dsm_ref last)
 	struct dsm_node *n = t->node;
 	uint64_t off = node_off(n, next);
 
-	dsm_must(n,
-		 sul_put(n->port, token_rank(next), DSM_W_SYNC,
-			 off + offsetof(struct queue_node, last), &last,
-			 sizeof(last)),
+	dsm_must(n, sul_put(n->port, token_rank(next), DSM_W_SYNC,
+			    off + offsetof(struct queue_node, last), &last,
+			    sizeof(last)),
 		 "handing a lock over");
-	dsm_must(n,
-		 sul_notify(n->port, token_rank(next), DSM_W_SYNC,
-			    off + offsetof(struct queue_node, go), 1),
+	dsm_must(n, sul_notify(n->port, token_rank(next), DSM_W_SYNC,
+			       off + offsetof(struct queue_node, go), 1),
 		 "handing a lock over");
 	dsm_must(n, sul_flush(n->port), "handing a lock over");
 }
@@ -205,14 +213,18 @@ void dsm_unlock(struct dsm_thread *t, uint32_t lock)
 {
 	struct dsm_node *n = t->node;
 	uint64_t start = n->env->now_ns(n->env_ctx);
+	bool work = !dsm_alone(n) || !dsm_flush_idle(n);
 	dsm_ref last = 0;
 
-	dsm_enter(n, t);
-	dsm_flush(n);
+	if (work) {
+		dsm_enter(n, t);
+		dsm_flush(n);
+	}
 	t->depth--;
 	if (!n->cfg.hardware)
 		last = dsm_log_release(n, t, &t->scope[t->depth]);
 	dsm_stat_add(n->stats, unlock_ns, n->env->now_ns(n->env_ctx) - start);
-	dsm_leave(n);
+	if (work)
+		dsm_leave(n);
 	give(t, lock, last);
 }

@@ -66,12 +66,12 @@ static void close_set(struct dsm_bits *b)
 
 static int open_sets(struct dsm_node *n)
 {
-	return open_set(&n->watched, n->pages)	       ?:
-		       open_set(&n->cached, n->pages)  ?:
-		       open_set(&n->written, n->pages) ?:
-		       open_set(&n->pending, n->pages) ?:
-		       open_set(&n->marked, n->pages)  ?:
-		       open_set(&n->shown, n->pages);
+	return open_set(&n->watched, n->pages) ?:
+	       open_set(&n->cached, n->pages) ?:
+	       open_set(&n->written, n->pages) ?:
+	       open_set(&n->pending, n->pages) ?:
+	       open_set(&n->marked, n->pages) ?:
+	       open_set(&n->shown, n->pages);
 }
 
 static size_t largest(size_t a, size_t b)
@@ -81,13 +81,15 @@ static size_t largest(size_t a, size_t b)
 
 static int open_memory(struct dsm_node *n)
 {
-	size_t unit_bytes = (size_t)1 << (n->page_shift + DSM_UNIT_ORDER_MAX);
+	size_t unit_bytes = (size_t)1
+			    << (n->page_shift + DSM_UNIT_ORDER_MAX);
 	size_t pages = n->pages, ranks = (size_t)n->ranks;
 
 	n->runs_max = largest(DSM_RUNS_MIN, DSM_DIFF_RUNS_MAX(unit_bytes));
 	n->scratch_bytes = largest(DSM_REFRESH_BYTES, unit_bytes);
 	n->state = calloc(pages, 1);
 	n->order = calloc(pages, 1);
+	n->wrote = calloc(pages, 1);
 	n->enrolled = calloc(pages, 1);
 	n->home = calloc(pages, sizeof(*n->home));
 	n->idle = calloc(pages, sizeof(*n->idle));
@@ -106,15 +108,14 @@ static int open_memory(struct dsm_node *n)
 		if (!n->list[i])
 			return -ENOMEM;
 	}
-	if (!n->state || !n->order || !n->enrolled || !n->home || !n->idle ||
-	    !n->age || !n->probe || !n->seen_pos || !n->floor_pos ||
-	    !n->seen_ref || !n->runs || !n->scratch || !n->incoming ||
-	    !n->entry || !n->thread)
+	if (!n->state || !n->order || !n->enrolled || !n->wrote || !n->home || !n->idle || !n->age ||
+	    !n->probe || !n->seen_pos || !n->floor_pos || !n->seen_ref ||
+	    !n->runs || !n->scratch || !n->incoming || !n->entry || !n->thread)
 		return -ENOMEM;
 	return open_sets(n) ?:
-			      dsm_heap_open(&n->heap, n->pages,
-					    pages < DSM_EXTENTS_MAX ? pages + 2 :
-								      DSM_EXTENTS_MAX);
+	       dsm_heap_open(&n->heap, n->pages,
+			     pages < DSM_EXTENTS_MAX ? pages + 2 :
+						       DSM_EXTENTS_MAX);
 }
 
 int dsm_node_open(struct dsm_node **out, const struct dsm_node_config *c,
@@ -176,6 +177,7 @@ void dsm_node_close(struct dsm_node *n)
 	free(n->age);
 	free(n->idle);
 	free(n->home);
+	free(n->wrote);
 	free(n->enrolled);
 	free(n->order);
 	free(n->state);
@@ -202,6 +204,8 @@ struct dsm_thread *dsm_thread_join(struct dsm_node *n)
 		t->depth = 0;
 		if (n->thread_nr <= t->slot)
 			n->thread_nr = t->slot + 1;
+		t->next_fault = DSM_BITS_END;
+		t->run = 0;
 		for (int i = 0; i < DSM_RECENT_PER_THREAD; i++)
 			t->recent[i] = DSM_BITS_END;
 	}
@@ -216,6 +220,11 @@ void dsm_thread_part(struct dsm_thread *t)
 	dsm_enter(n, t);
 	t->node = NULL;
 	dsm_leave(n);
+}
+
+bool dsm_alone(const struct dsm_node *n)
+{
+	return n->threads == 1 && n->thread_nr == 1;
 }
 
 void dsm_enter(struct dsm_node *n, const struct dsm_thread *t)
@@ -272,9 +281,8 @@ static void describe_wait(char *text, size_t room, enum dsm_wait what, int a,
 		snprintf(text, room, "all ranks to come to the barrier");
 		break;
 	case DSM_WAIT_THREADS:
-		snprintf(
-			text, room,
-			"the other threads of this rank to come to the barrier");
+		snprintf(text, room,
+			 "the other threads of this rank to come to the barrier");
 		break;
 	}
 }

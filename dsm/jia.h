@@ -145,11 +145,11 @@ JIA_API unsigned long jia_counter(const char *name);
 #define LOCK(x) jia_lock(x);
 #define UNLOCK(x) jia_unlock(x);
 #define ALOCKDEC(x, y) int x[y];
-#define ALOCKINIT(x, y)                                \
-	{                                              \
-		int jia_i;                             \
-		for (jia_i = 0; jia_i < (y); jia_i++)  \
-			(x)[jia_i] = jia_lock_index++; \
+#define ALOCKINIT(x, y)                                           \
+	{                                                         \
+		int jia_i;                                        \
+		for (jia_i = 0; jia_i < (y); jia_i++)             \
+			(x)[jia_i] = jia_lock_index++;            \
 	}
 #define ALOCK(x, i) jia_lock((x)[i]);
 #define AULOCK(x, i) jia_unlock((x)[i]);

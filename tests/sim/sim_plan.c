@@ -39,8 +39,8 @@ static uint64_t from_to(struct sim_rng *r, uint32_t from, uint32_t to)
 	return from + sim_below(r, to - from + 1);
 }
 
-#define PICK(r, ...)                                    \
-	(((const uint64_t[]){ __VA_ARGS__ })[sim_below( \
+#define PICK(r, ...)                                                       \
+	(((const uint64_t[]){ __VA_ARGS__ })[sim_below(                    \
 		r, sizeof((uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t))])
 
 static void draw_size(struct sim_plan *p, struct sim_rng *r)
@@ -87,6 +87,9 @@ static void draw_config(struct sim_plan *p, struct sim_rng *r)
 	c->update = sim_below(r, 3);
 	c->keep = PICK(r, 0, 0, 1, 2, 3, 8);
 	c->migrate = sim_below(r, 2);
+	c->watch = PICK(r, 0, 0, 1, 100);
+	c->prefetch = PICK(r, 0, 1, 3, 64);
+	c->predict = sim_below(r, 2);
 	c->log = PICK(r, 16, 16, 40, 65536 >> 6);
 	c->releases = PICK(r, 4, 4, 10, 1024);
 	c->tree = from_to(r, 1, 8);
