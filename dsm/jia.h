@@ -125,6 +125,9 @@ JIA_API float jia_clock(void); /* seconds since jia_init() */
 /* Zero and start the counters; stop them.  Both return microseconds. */
 JIA_API unsigned int jia_startstat(void);
 JIA_API unsigned int jia_stopstat(void);
+/* Ours: a counter of this rank by name (jiarun --stats), brought up to date.
+ * It only grows, except that jia_startstat() zeroes it. */
+JIA_API unsigned long jia_counter(const char *name);
 
 #ifdef __cplusplus
 }
