@@ -280,7 +280,7 @@ static void print_tables(const struct bench_mode *m, int nr,
 int bench_launch(const struct bench_options *o)
 {
 	struct bench_mode m[2 * BENCH_MODES] = { 0 };
-	int fd[2 * BENCH_MODES];
+	int fd[2 * BENCH_MODES] = { 0 };
 	int nr = 0, err;
 
 	for (int i = 0; i < o->nr_ranks; i++)

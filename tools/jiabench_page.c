@@ -115,10 +115,10 @@ static void use_cold(struct bench *b, enum use use)
 
 		load(b, base);
 		for (int i = 0; i < FEW && use == LOAD_THEN_STORE; i++)
-			load(b, base + order[i] * PAGE);
+			load(b, base + (size_t)order[i] * PAGE);
 		bench_events_begin(b);
 		for (int i = 0; i < FEW; i++) {
-			volatile char *p = base + order[i] * PAGE;
+			volatile char *p = base + (size_t)order[i] * PAGE;
 
 			bench_time_begin(b);
 			if (use == LOAD)
