@@ -23,7 +23,10 @@ PREFIX  ?= /usr/local
 BINDIR  ?= $(PREFIX)/bin
 LIBDIR  ?= $(PREFIX)/lib
 INCDIR  ?= $(PREFIX)/include
+MODDIR  ?= $(LIBDIR)/jia/gfortran
 MANDIR  ?= $(PREFIX)/share/man
+DOCDIR  ?= $(PREFIX)/share/doc/dajia
+DATADIR ?= $(PREFIX)/share/dajia
 INSTALL ?= install
 CFLAGS  ?= -O2 -g
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes \
@@ -81,6 +84,13 @@ jia_so := $(lib)/libjia.so.$(VERSION)
 sul_so := $(lib)/libsul.so.$(VERSION)
 libs := $(lib)/libsul.a $(lib)/libsul.so $(lib)/libjia.a $(lib)/libjia.so \
 	$(lib)/pkgconfig/jia.pc $(O)/include/jia.h
+
+# Wrappers of the compilers; Fortran where there is a compiler for it.
+ifeq ($(origin FC),default)
+FC := $(shell command -v gfortran 2> /dev/null)
+endif
+wrappers := jiacc jiac++ $(if $(FC),jiaf90)
+libs += $(wrappers:%=$(O)/bin/%) $(if $(FC),$(lib)/libjiaf.a)
 
 .PHONY: all tests bench mutants check-mutants deps deps-ci run check lint tidy check-asan check-tsan \
 	check-valgrind install clean help FORCE
@@ -140,6 +150,24 @@ $(lib)/pkgconfig/jia.pc: dsm/jia.pc.in Makefile
 	$(Q)$(call pc,$(abspath $(O)),$(abspath $(lib)),$(abspath \
 		$(O)/include),-Wl$(comma)-rpath$(comma)$${libdir} ) > $@
 comma := ,
+
+# The wrappers are one script, which looks at its name.
+cc_paths = sed -e 's|@prefix@|$(1)|;s|@bindir@|$(2)|;s|@libdir@|$(3)|' \
+	-e 's|@includedir@|$(4)|;s|@moddir@|$(5)|;s|@version@|$(VERSION)|' \
+	tools/jiacc.in
+$(O)/bin/jiacc: tools/jiacc.in Makefile
+	@mkdir -p $(@D)
+	$(Q)$(call cc_paths,$(abspath $(O)),$(abspath $(O)/bin),$(abspath \
+		$(lib)),$(abspath $(O)/include),$(abspath $(O)/include)) > $@
+	$(Q)chmod +x $@
+$(O)/bin/jiac++ $(O)/bin/jiaf90: $(O)/bin/jiacc
+	$(Q)ln -sf $(<F) $@
+
+$(O)/obj/dsm/jia_f90.o: dsm/jia.f90 Makefile $(O)/flags
+	@mkdir -p $(@D) $(O)/include
+	$(call say,FC)
+	$(Q)$(FC) -O2 -g -fPIC -J$(O)/include -c -o $@ $<
+$(lib)/libjiaf.a: $(O)/obj/dsm/jia_f90.o
 
 # --- programs -----------------------------------------------------------------
 link = $(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) \
@@ -284,6 +312,17 @@ install: all
 		cp -P $(lib)/$$l.so $(lib)/$$l.so.$(SONAME) \
 			$(DESTDIR)$(LIBDIR) || exit; done
 	$(INSTALL) -m 644 dsm/jia.h $(DESTDIR)$(INCDIR)
+	$(call cc_paths,$(PREFIX),$(BINDIR),$(LIBDIR),$(INCDIR),$(MODDIR)) > \
+		$(DESTDIR)$(BINDIR)/jiacc
+	chmod 755 $(DESTDIR)$(BINDIR)/jiacc
+	for w in $(filter-out jiacc,$(wrappers)); do \
+		ln -sf jiacc $(DESTDIR)$(BINDIR)/$$w || exit; done
+	$(if $(FC),$(INSTALL) -d $(DESTDIR)$(MODDIR))
+	$(if $(FC),$(INSTALL) -m 644 $(O)/include/jia.mod $(DESTDIR)$(MODDIR))
+	$(if $(FC),$(INSTALL) -m 644 $(lib)/libjiaf.a $(DESTDIR)$(LIBDIR))
+	$(INSTALL) -d $(DESTDIR)$(DATADIR) $(DESTDIR)$(DOCDIR)/examples
+	$(INSTALL) -m 644 dsm/jia.f90 $(DESTDIR)$(DATADIR)
+	$(INSTALL) -m 644 $(wildcard doc/examples/*) $(DESTDIR)$(DOCDIR)/examples
 	$(call pc,$(PREFIX),$(LIBDIR),$(INCDIR)) > \
 		$(DESTDIR)$(LIBDIR)/pkgconfig/jia.pc
 	for m in $(man); do $(INSTALL) -m 644 $$m \

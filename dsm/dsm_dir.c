@@ -104,6 +104,8 @@ static void get_loud(struct dsm_node *n, uint32_t unit, char *dst,
 	if (DSM_BROKEN(bit_after)) {
 		must_get(n, unit, DSM_W_FRAME, off, dst, len);
 		dsm_flush_port(n);
+		for (size_t i = 0; i < len; i += 16)
+			DSM_POINT(n);
 		len = 0;
 	}
 	must_get(n, unit, DSM_W_DIR, taken, &g->taken[0], 4);

@@ -17,6 +17,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -471,11 +472,13 @@ static _Noreturn void fail_range(struct dsm_host *h, uint64_t from,
 	char what[DSM_REMEDY_MAX];
 
 	dsm_remedy(err, what, sizeof(what));
-	dsm_host_fail(
-		h, "the address range 0x%llx-0x%llx for shared memory %s: %s%s",
-		(unsigned long long)from, (unsigned long long)(from + bytes),
-		err == -EEXIST ? "is taken by the program" : "cannot be mapped",
-		strerror(-err), what);
+	dsm_host_fail(h,
+		      "the address range %#" PRIx64 "-%#" PRIx64
+		      " for shared memory %s: %s%s",
+		      from, from + bytes,
+		      err == -EEXIST ? "is taken by the program" :
+				       "cannot be mapped",
+		      strerror(-err), what);
 }
 
 static void map_application_view(struct dsm_host *h)

@@ -60,8 +60,9 @@ static bool compare(struct dsm_node *n, uint32_t unit)
 /* Somebody may have got it since this release began. */
 static void notice_if_shown(struct dsm_node *n, uint32_t unit)
 {
-	if (dsm_home_here(n, unit) && dsm_dir_take(n, unit) &&
-	    !DSM_BROKEN(shown_quiet))
+	if (DSM_BROKEN(shown_quiet))
+		return;
+	if (dsm_home_here(n, unit) && dsm_dir_take(n, unit))
 		dsm_log_notice(n, unit);
 }
 

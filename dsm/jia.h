@@ -65,8 +65,9 @@ enum {
 /* Join the job.  Collective.  @argc, @argv are left as they are. */
 JIA_API void jia_init(int argc, char **argv);
 
-/* Leave the job: waits for all ranks.  Collective.  Loads and stores of shared
- * memory go on working afterwards; synchronisation does not. */
+/* Leave the job: waits for all ranks.  Collective, by the only thread that
+ * jia_threads() leaves.  Loads and stores of shared memory go on working
+ * afterwards; synchronisation does not. */
 JIA_API void jia_exit(void);
 
 /* End the job with a message of the program's own, exit status 1. */
@@ -110,7 +111,8 @@ JIA_API void jia_barrier(void);
 JIA_API void jia_wait(void);
 /* Ours: from now on @n threads of this rank call; each must reach every
  * jia_barrier().  1 .. the parameter `threads`.  Call it while no other thread
- * of the rank is inside a jia_ call; 1 goes back to a single thread. */
+ * of the rank is inside a jia_ call; 1 goes back to a single thread.  Each needs
+ * 16 units of the parameter `cache`. */
 JIA_API void jia_threads(int n);
 
 /* --- settings and measurement -------------------------------------------------- */
