@@ -137,7 +137,7 @@ void bench_time_begin(struct bench *b);
 void bench_time_end(struct bench *b, double ops); /* one sample: time / @ops */
 struct bench_summary {
 	uint32_t nr;
-	double min, median, p90;
+	double min, median, p90, mean;
 };
 struct bench_summary bench_summarize(const struct bench_samples *s);
 

@@ -150,10 +150,10 @@ static void print_head(const struct bench_mode *m)
 	printf("\n%d ranks on %ld cores, load %.1f; microseconds per operation, events of rank 0\n",
 	       m->ranks, sysconf(_SC_NPROCESSORS_ONLN), load[0]);
 	print_floors(m);
-	printf("%-15s %7s %7s %7s %6s %6s %6s %7s %6s %6s %6s %6s %6s %6s  %-17s %-8s %s\n",
-	       "row", "min", "median", "p90", "floor", "x", "x min", "hw",
-	       "faults", "calls", "mprot", "msgs", "bytes", "pages", "figure",
-	       "", "ArgoDSM");
+	printf("%-15s %7s %7s %7s %7s %6s %6s %6s %7s %6s %6s %6s %6s %6s %6s  %-17s %-8s %s\n",
+	       "row", "min", "median", "p90", "mean", "floor", "x", "x min",
+	       "hw", "faults", "calls", "mprot", "msgs", "bytes", "pages",
+	       "figure", "", "ArgoDSM");
 }
 
 static void print_line(const struct line *l, const struct bench_mode *m,
@@ -165,6 +165,7 @@ static void print_line(const struct line *l, const struct bench_mode *m,
 	number(l->op.min, true, 7);
 	number(l->op.median, true, 7);
 	number(l->op.p90, true, 7);
+	number(l->op.mean, true, 7);
 	printf(" %6s", bench_floor_name(l->info->floor));
 	number(l->ratio, l->ratio > 0, 6);
 	number(l->best, l->best > 0, 6);
@@ -207,8 +208,9 @@ void bench_print_table(const struct bench_mode *m, const struct bench_mode *hw,
 
 static json_t *json_summary(struct bench_summary s)
 {
-	return json_pack("{s:i, s:f, s:f, s:f}", "samples", (int)s.nr, "min",
-			 s.min, "median", s.median, "p90", s.p90);
+	return json_pack("{s:i, s:f, s:f, s:f, s:f}", "samples", (int)s.nr,
+			 "min", s.min, "median", s.median, "p90", s.p90, "mean",
+			 s.mean);
 }
 
 static int json_verdict(json_t *o, const char *key, enum verdict v)
