@@ -176,8 +176,9 @@ struct bench_board *bench_board_map(int *fd);
 
 /* --- jiabench_print.c ------------------------------------------------------------------ */
 
-/* @hw: the same ranks on hardware shared memory, or NULL. */
+/* @hw: the same ranks on hardware shared memory, @two: 2 ranks; or NULL. */
 void bench_print_table(const struct bench_mode *m, const struct bench_mode *hw,
+		       const struct bench_mode *two,
 		       const struct bench_options *o);
 /* 0 or -ENOMEM, -EIO. */
 int bench_print_json(const struct bench_mode *modes, int nr,

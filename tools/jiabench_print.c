@@ -156,8 +156,17 @@ static void print_head(const struct bench_mode *m)
 	       "figure", "", "ArgoDSM");
 }
 
+/* With more ranks: at most 10 times the time of 2, times ranks per core. */
+static double most_of_two(const struct bench_mode *m)
+{
+	double share = (double)m->ranks / (double)sysconf(_SC_NPROCESSORS_ONLN);
+
+	return 10 * (share > 1 ? share : 1);
+}
+
 static void print_line(const struct line *l, const struct bench_mode *m,
-		       const struct bench_summary *hw)
+		       const struct bench_summary *hw,
+		       const struct bench_summary *two)
 {
 	char text[64] = "";
 
@@ -182,26 +191,51 @@ static void print_line(const struct line *l, const struct bench_mode *m,
 		if (l->info->argo > 0)
 			printf(" %.4g/%.0f %s", l->info->argo, l->info->factor,
 			       verdict_text(argo(l)));
+	} else if (two->median > 0) {
+		double x = l->op.median / two->median;
+
+		snprintf(text, sizeof(text), "%.1fx of 2 ranks", x);
+		printf("  %-17s %-8s", text,
+		       verdict_text(x <= most_of_two(m) ? MET : NOT_MET));
 	}
 	printf("\n");
 }
 
+static struct bench_summary times_of(const struct bench_mode *m,
+				     enum bench_row row)
+{
+	return m ? bench_summarize(&m->board->row[row].op) :
+		   (struct bench_summary){ 0 };
+}
+
+/* A barrier's time must not grow with what is cached. */
+static void print_growth(const struct bench_mode *m)
+{
+	struct bench_summary small = times_of(m, BENCH_barrier_64m);
+	struct bench_summary big = times_of(m, BENCH_barrier_4g);
+
+	if (small.nr && big.nr)
+		printf("barrier_4g is %.2fx of barrier_64m, of the minima %.2fx: figure 2x, %s\n",
+		       big.median / small.median, big.min / small.min,
+		       verdict_text(big.median <= 2 * small.median ? MET :
+								     NOT_MET));
+}
+
 void bench_print_table(const struct bench_mode *m, const struct bench_mode *hw,
+		       const struct bench_mode *two,
 		       const struct bench_options *o)
 {
 	print_head(m);
-	for (int r = 0; r < BENCH_ROWS; r++) {
-		struct bench_summary h = { 0 };
-		struct line l;
+	for (int i = 0; i < BENCH_ROWS; i++) {
+		enum bench_row row = (enum bench_row)i;
+		struct bench_summary h = times_of(hw, row);
+		struct bench_summary t = times_of(two, row);
+		struct line l = line_of(m, row);
 
-		if (!(o->rows & UINT64_C(1) << r))
-			continue;
-		l = line_of(m, (enum bench_row)r);
-		if (hw)
-			h = bench_summarize(&hw->board->row[r].op);
-		if (l.op.nr)
-			print_line(&l, m, &h);
+		if (o->rows & UINT64_C(1) << i && l.op.nr)
+			print_line(&l, m, &h, &t);
 	}
+	print_growth(m);
 }
 
 /* --- JSON ----------------------------------------------------------------------------- */
