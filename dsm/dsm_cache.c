@@ -110,8 +110,10 @@ static void repair(struct dsm_node *n, struct dsm_thread *t, uint32_t unit,
 	if (n->state[unit] == DSM_PG_INVALID)
 		make_room(n, dsm_unit_pages(n, unit));
 	dsm_unit_event(n, unit, event_of(n, unit, store), 0);
-	dsm_stat_add(n->stats, fault_write, store);
-	dsm_stat_add(n->stats, fault_read, !store);
+	if (store)
+		dsm_count(n, unit, fault_write, 1);
+	else
+		dsm_count(n, unit, fault_read, 1);
 	if (dsm_home_here(n, unit))
 		dsm_stat_add(n->stats, segv_local, 1);
 	else

@@ -232,14 +232,16 @@ char *jiarun_report_start(const struct jiarun_start_error *e,
 }
 
 static int stats_print(FILE *f, const struct jiarun_options *o,
-		       const uint64_t *const counters[])
+		       const struct jiarun_counts *c)
 {
 	int err = 0;
 
-	if (o->stats_json)
-		err = jiarun_json_print(f, counters, o->ranks);
-	else
-		dsm_stat_print(f, counters, o->ranks);
+	if (o->stats_json) {
+		err = jiarun_json_print(f, c);
+	} else {
+		dsm_stat_print(f, c->counters, c->ranks);
+		jiarun_tally_print(f, c);
+	}
 	if (err)
 		errno = -err;
 	return err || fflush(f) || ferror(f) ? -1 : 0;
@@ -248,23 +250,30 @@ static int stats_print(FILE *f, const struct jiarun_options *o,
 int jiarun_report_stats(struct sul_job *job, const struct jiarun_options *o)
 {
 	const uint64_t **counters = calloc((size_t)o->ranks, sizeof(*counters));
+	const struct dsm_tally **tally =
+		calloc((size_t)o->ranks, sizeof(*tally));
+	struct jiarun_counts c = { counters, tally, o->ranks };
 	FILE *f = stderr;
 	int err = -1;
 
-	if (!counters)
-		return -1;
-	for (int r = 0; r < o->ranks; r++)
+	if (!counters || !tally)
+		goto done;
+	for (int r = 0; r < o->ranks; r++) {
 		counters[r] = sul_job_rank(job, r)->counters;
+		tally[r] = sul_job_more(job, r);
+	}
 	if (o->stats_file)
 		f = fopen(o->stats_file, "we");
 	if (f)
-		err = stats_print(f, o, counters);
+		err = stats_print(f, o, &c);
 	if (f && f != stderr && fclose(f))
 		err = -1;
 	if (err)
 		fprintf(stderr, "jiarun: cannot write statistics to %s: %s\n",
 			o->stats_file ? o->stats_file : "standard error",
 			strerror(errno));
+done:
+	free(tally);
 	free(counters);
 	return err;
 }
