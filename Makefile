@@ -1,6 +1,7 @@
 # make            libraries, tools and programs, all under build/
 # make run        set up, build, run the main job and show its verified result
 # make check      set up, build, run all tests
+# make bench      what every operation costs, and programs next to MPI and threads
 # make lint       layers, format, clang-tidy, shellcheck, man pages
 # make check-mutants    the tests find every rule that is taken away
 # make check-asan check-tsan check-valgrind    the tests under each of them
@@ -71,7 +72,7 @@ apps_src  := $(filter-out apps/app.c,$(call programs,apps))
 tools_src := $(call programs,tools)
 tests_src := $(call programs,tests) $(wildcard tests/litmus/*.c) \
 	$(patsubst %/,%.c,$(filter-out $(addprefix tests/,unit/ tools/ litmus/ \
-	sim/),$(sort $(dir $(wildcard tests/*/*.c)))))
+	sim/ bench/),$(sort $(dir $(wildcard tests/*/*.c)))))
 apps  := $(apps_src:%.c=$(O)/%)
 tools := $(tools_src:tools/%.c=$(O)/bin/%)
 tests := $(sort $(tests_src:%.c=$(O)/%)) \
@@ -91,7 +92,7 @@ endif
 wrappers := jiacc jiac++ $(if $(FC),jiaf90)
 libs += $(wrappers:%=$(O)/bin/%) $(if $(FC),$(lib)/libjiaf.a)
 
-.PHONY: all tests mutants check-mutants deps deps-ci run check lint tidy check-asan check-tsan \
+.PHONY: all tests bench mutants check-mutants deps deps-ci run check lint tidy check-asan check-tsan \
 	check-valgrind install clean help FORCE
 all: $(libs) $(apps) $(tools)
 
@@ -252,6 +253,22 @@ check: deps all tests $(if $(sim),mutants)
 check-mutants: all tests mutants
 	$(call run_tests,mutants)
 
+# What programs are compared with; the MPI one is built where there is MPI.
+MPICC ?= mpicc
+bench_programs := $(O)/tests/bench/mm_threads \
+	$(if $(shell command -v $(MPICC)),$(O)/tests/bench/sor_mpi)
+$(O)/tests/bench/mm_threads: $(call objs,tests/bench/mm_threads.c)
+	@mkdir -p $(@D)
+	$(call say,LD)
+	$(link)
+$(O)/tests/bench/sor_mpi: tests/bench/sor_mpi.c Makefile $(O)/flags
+	@mkdir -p $(@D)
+	$(call say,MPI)
+	$(Q)$(MPICC) $(CODE_CPPFLAGS) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< -lm
+bench: all $(bench_programs)
+	$(O)/bin/jiabench --np=2,4,8 --hardware --count
+	O=$(O) tests/bench/run
+
 lint: $(run-tests)
 	$(call run_tests,lint)
 
@@ -271,7 +288,8 @@ sanitize-tsan: tests
 	$(call run_tests,tsan)
 
 # --- clang-tidy: a stamp per file ---------------------------------------------
-tidy_src := $(wildcard comm/*.c dsm/*.c apps/*.c tools/*.c tests/*.c tests/*/*.c)
+tidy_src := $(filter-out tests/bench/sor_mpi.c,$(wildcard \
+	comm/*.c dsm/*.c apps/*.c tools/*.c tests/*.c tests/*/*.c))
 tidy: $(tidy_src:%.c=$(O)/tidy/%)
 $(O)/tidy/%: %.c .clang-tidy apps/.clang-tidy tests/.clang-tidy $(wildcard */*.h */*.def kernel/uapi/*.h)
 	@mkdir -p $(@D)

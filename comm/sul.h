@@ -128,6 +128,7 @@ int sul_window_file(const struct sul_port *p, int rank, unsigned int w,
 /*
  * Read @len bytes at @off of @rank's window @w into @dst.  @marks (at most
  * SUL_MARKS_MAX) are set first: this is how a getter registers as a sharer.
+ * Up to 64 bytes, of an aligned word never half is old and half new.
  */
 int sul_get(struct sul_port *p, int rank, unsigned int w, uint64_t off,
 	    void *dst, size_t len, const struct sul_mark *marks,

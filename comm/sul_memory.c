@@ -16,14 +16,18 @@
  * half written. */
 void sul_memory_copy_out(void *dst, const void *src, size_t len)
 {
-	if (len == 8 && !((uintptr_t)src & 7)) {
-		uint64_t v = __atomic_load_n((const uint64_t *)src,
-					     __ATOMIC_ACQUIRE);
+	char *to = dst;
 
-		memcpy(dst, &v, sizeof(v));
+	if (len > 64 || (len | (uintptr_t)src) & 7) {
+		memcpy(dst, src, len);
 		return;
 	}
-	memcpy(dst, src, len);
+	for (const uint64_t *word = src; len; len -= sizeof(*word)) {
+		uint64_t v = __atomic_load_n(word++, __ATOMIC_ACQUIRE);
+
+		memcpy(to, &v, sizeof(v));
+		to += sizeof(v);
+	}
 }
 
 /* A whole aligned word is stored at once: racy but benign readers of the

@@ -385,6 +385,16 @@ static bool set_marks(struct op *o, struct sul_port *target)
 	return true;
 }
 
+/* A get never sees half of an aligned word (sul.h). */
+static size_t whole_words(const struct op *o, size_t n)
+{
+	uint64_t at = o->off + o->done;
+	size_t left = o->len - o->done;
+
+	n = (size_t)(((at + n + 7) & ~UINT64_C(7)) - at);
+	return n < left ? n : left;
+}
+
 static bool do_get(struct sul_sim *s, struct op *o, struct sul_port *target)
 {
 	size_t n;
@@ -394,7 +404,7 @@ static bool do_get(struct sul_sim *s, struct op *o, struct sul_port *target)
 		if (chance(s, s->cfg.piece_ppm))
 			return false;
 	}
-	n = piece(s, o->len - o->done);
+	n = whole_words(o, piece(s, o->len - o->done));
 	memcpy(o->dst + o->done,
 	       (char *)target->window[o->w] + o->off + o->done, n);
 	o->done += n;

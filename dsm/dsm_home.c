@@ -65,6 +65,8 @@ int dsm_alloc(struct dsm_node *n, uint64_t bytes, uint64_t block, int home,
 			give_home(n, first + p, nr, home, order);
 			home = (home + 1) % n->ranks;
 		}
+		if (n->page_end < first + pages)
+			n->page_end = first + pages;
 		*page = first;
 	}
 	dsm_leave(n);
@@ -81,6 +83,7 @@ static void forget_unit(struct dsm_node *n, uint32_t unit)
 	dsm_dir_forget(n, unit);
 	n->enrolled[unit] = 0;
 	n->age[unit] = n->probe[unit] = n->idle[unit] = 0;
+	n->wrote[unit] = 0;
 }
 
 int dsm_free(struct dsm_node *n, uint32_t page)
@@ -103,6 +106,8 @@ int dsm_free(struct dsm_node *n, uint32_t page)
 				       dsm_unit_off(n, page),
 				       (size_t)pages << n->page_shift),
 		 "freeing memory");
+	if (n->env->forget)
+		n->env->forget(n->env_ctx, page, pages);
 	for (uint32_t p = page; p < page + pages; p++) {
 		n->home[p] = 0;
 		n->order[p] = 0;

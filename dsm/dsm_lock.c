@@ -9,7 +9,10 @@
  * Invariant: a thread that holds the lock and finds its queue node's `next` set
  *            hands over directly: one hop, with the reference in the node.
  * Threads:   each thread of each rank has a queue node per nesting level.
- * Locks:     the rank mutex is taken for the pages, not while waiting.
+ * Locks:     the rank mutex is taken for the pages, not while waiting; and not
+ *            at all by a rank of one thread that has nothing to do for any page.
+ *            (A signal handler of the program that faults in the midst of that
+ *            can only add notices to the log behind the scope being released.)
  *
  * Who may write the word `last`?  Only the holder, before it takes itself off
  * the tail: then the lock is free and the next one finds it there.  A holder
@@ -128,24 +131,33 @@ static dsm_ref take(struct dsm_thread *t, uint32_t lock)
 	return last;
 }
 
+static void open_scope(struct dsm_thread *t, uint32_t lock, dsm_ref last)
+{
+	t->scope[t->depth] = (struct dsm_scope){ .lock = lock,
+						 .from = t->node->log_pos,
+						 .prev = last };
+	t->depth++;
+}
+
 void dsm_lock(struct dsm_thread *t, uint32_t lock)
 {
 	struct dsm_node *n = t->node;
 	uint64_t start = n->env->now_ns(n->env_ctx);
 	dsm_ref last = take(t, lock);
+	bool work = !dsm_alone(n) || (!n->cfg.hardware &&
+				      dsm_log_news(n, lock, last));
 
-	dsm_enter(n, t);
-	t->scope[t->depth] = (struct dsm_scope){ .lock = lock,
-						 .from = n->log_pos,
-						 .prev = last };
-	t->depth++;
-	if (!n->cfg.hardware) {
+	if (work)
+		dsm_enter(n, t);
+	open_scope(t, lock, last);
+	if (work && !n->cfg.hardware) {
 		dsm_log_acquire(n, lock, last);
 		dsm_apply(n);
 	}
 	dsm_stat_add(n->stats, locks, 1);
 	dsm_stat_add(n->stats, lock_ns, n->env->now_ns(n->env_ctx) - start);
-	dsm_leave(n);
+	if (work)
+		dsm_leave(n);
 }
 
 /* True if nobody stood behind us: the lock is free now. */
@@ -201,14 +213,18 @@ void dsm_unlock(struct dsm_thread *t, uint32_t lock)
 {
 	struct dsm_node *n = t->node;
 	uint64_t start = n->env->now_ns(n->env_ctx);
+	bool work = !dsm_alone(n) || !dsm_flush_idle(n);
 	dsm_ref last = 0;
 
-	dsm_enter(n, t);
-	dsm_flush(n);
+	if (work) {
+		dsm_enter(n, t);
+		dsm_flush(n);
+	}
 	t->depth--;
 	if (!n->cfg.hardware)
 		last = dsm_log_release(n, t, &t->scope[t->depth]);
 	dsm_stat_add(n->stats, unlock_ns, n->env->now_ns(n->env_ctx) - start);
-	dsm_leave(n);
+	if (work)
+		dsm_leave(n);
 	give(t, lock, last);
 }

@@ -154,15 +154,26 @@ dsm_ref dsm_log_release(struct dsm_node *n, const struct dsm_thread *t,
 	return ref;
 }
 
+/*
+ * A thread that is not at the barrier does not exist, but a signal handler of
+ * the program may run while the rank waits there, and make it publish a notice:
+ * that one belongs to the next epoch, since the list of this one is made.
+ */
+void dsm_log_epoch_cut(struct dsm_node *n)
+{
+	if (n->written.members)
+		dsm_bits_empty(&n->written);
+	n->next_pos = n->log_pos;
+}
+
 void dsm_log_epoch_end(struct dsm_node *n)
 {
 	n->epoch = (n->epoch + 1) & ((1u << EPOCH_BITS) - 1);
 	if (!n->epoch)
 		n->epoch = 1; /* 0 would make a reference of nothing */
-	n->epoch_pos = n->log_pos;
+	n->epoch_pos = n->next_pos;
 	memset(n->seen_pos, 0, (size_t)n->ranks * sizeof(*n->seen_pos));
-	dsm_bits_empty(&n->written);
-	__atomic_store_n(&own_head(n)->start, n->log_pos, __ATOMIC_RELAXED);
+	__atomic_store_n(&own_head(n)->start, n->epoch_pos, __ATOMIC_RELAXED);
 	__atomic_store_n(&own_head(n)->epoch, n->epoch, __ATOMIC_RELEASE);
 }
 
@@ -174,6 +185,25 @@ static void read_head(struct dsm_node *n, int rank, struct dsm_log_head *h)
 			    sizeof(*h), NULL, 0),
 		 "reading the head of a log");
 	dsm_flush_port(n);
+}
+
+/*
+ * The same, and the epoch, too, is the one to which the start belongs, or an
+ * older one: a rank that ends its epoch stores the start first, and a get may
+ * be done in pieces.
+ */
+static void read_head_of_epoch(struct dsm_node *n, int rank,
+			       struct dsm_log_head *h)
+{
+	uint64_t epoch;
+
+	dsm_must(n, sul_get(n->port, rank, DSM_W_SYNC,
+			    n->at.log_head +
+				    offsetof(struct dsm_log_head, epoch),
+			    &epoch, sizeof(epoch), NULL, 0),
+		 "reading the head of a log");
+	read_head(n, rank, h);
+	h->epoch = epoch;
 }
 
 /* Copy the release @ref into n->entry; false if it has been overwritten. */
@@ -253,7 +283,7 @@ static void overrun(struct dsm_node *n)
 
 		if (r == n->rank)
 			continue;
-		read_head(n, r, &h);
+		read_head_of_epoch(n, r, &h);
 		n->floor_pos[r] = h.done;
 		if (h.epoch == n->epoch && h.done > h.start + n->seen_pos[r])
 			n->seen_pos[r] = h.done - h.start;
@@ -305,6 +335,12 @@ static bool acquire_vector(struct dsm_node *n, uint32_t lock, dsm_ref ref)
 		n->seen_pos[r] = to;
 	}
 	return true;
+}
+
+bool dsm_log_news(const struct dsm_node *n, uint32_t lock, dsm_ref ref)
+{
+	return dsm_ref_current(n, ref) && ref != n->seen_ref[lock] &&
+	       ref_rank(ref) != n->rank;
 }
 
 void dsm_log_acquire(struct dsm_node *n, uint32_t lock, dsm_ref ref)

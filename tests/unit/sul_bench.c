@@ -103,11 +103,17 @@ static int run_sim(struct bench *b, struct rank_run *r)
 
 /* --- threads ------------------------------------------------------------------- */
 
+/* Who fails ends the job, so that the others do not wait for him. */
+static void run_body(struct rank_run *r)
+{
+	r->result = r->fn(r->port, r->ctx);
+	if (r->result)
+		sul_job_fail(r->job, r->rank, 1, "a body failed");
+}
+
 static void *run_thread(void *arg)
 {
-	struct rank_run *r = arg;
-
-	r->result = r->fn(r->port, r->ctx);
+	run_body(arg);
 	return NULL;
 }
 
@@ -171,8 +177,8 @@ static void run_child(struct rank_run *r)
 	if (!err)
 		err = open_port(r);
 	if (!err)
-		r->result = r->fn(r->port, r->ctx);
-	if (err)
+		run_body(r);
+	else
 		fprintf(stderr, "\n    rank %d: %s\n", r->rank, strerror(-err));
 	sul_close(r->port);
 	_exit(err || r->result);

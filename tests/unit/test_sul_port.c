@@ -347,11 +347,11 @@ static int marks(struct sul_port *p)
 	MUST(!sul_flush(p));
 	MUST(words[0] == 2 && words[1] == 4 && words[2] == 8);
 
-	MUST(!sul_put(p, 1, 1, 136, &zero, 8)); /* the first mark stays */
+	MUST(!sul_put(p, 1, 1, 136, &zero, 8)); /* the others stay */
 	MUST(!sul_get(p, 1, 0, 0, &byte, 8, m, 3));
 	MUST(!sul_get(p, 1, 1, 128, words, 24, NULL, 0));
 	MUST(!sul_flush(p));
-	MUST(words[0] == 2 && words[1] == 0 && words[2] == 8);
+	MUST(words[0] == 2 && words[1] == 4 && words[2] == 8);
 	return 0;
 }
 
