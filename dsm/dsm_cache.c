@@ -173,8 +173,10 @@ static void repair(struct dsm_node *n, struct dsm_thread *t, uint32_t unit,
 		make_room(n, pages);
 	repair_run(n, unit, nr, event_of(n, unit, store));
 	dsm_stat_add(n->stats, prefetched, nr - 1);
-	dsm_stat_add(n->stats, fault_write, store);
-	dsm_stat_add(n->stats, fault_read, !store);
+	if (store)
+		dsm_count(n, unit, fault_write, 1);
+	else
+		dsm_count(n, unit, fault_read, 1);
 	if (dsm_home_here(n, unit))
 		dsm_stat_add(n->stats, segv_local, 1);
 	else

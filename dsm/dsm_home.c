@@ -109,6 +109,7 @@ int dsm_free(struct dsm_node *n, uint32_t page)
 	for (uint32_t p = page; p < page + pages; p++) {
 		n->home[p] = 0;
 		n->order[p] = 0;
+		n->place_of[p] = 0;
 		n->state[p] = DSM_PG_INVALID;
 	}
 leave:

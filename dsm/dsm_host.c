@@ -407,6 +407,14 @@ struct dsm_thread *dsm_host_thread(struct dsm_host *h)
 	return self.thread;
 }
 
+/* --- phases ---------------------------------------------------------------------------------------- */
+
+int dsm_host_phase(struct dsm_host *h, const char *name)
+{
+	dsm_stats_update(h->node);
+	return dsm_tally_phase(h->tally, h->node->stats, clock_ns(), name);
+}
+
 /* --- start ------------------------------------------------------------------------------------- */
 
 static void in_child(void)
@@ -422,7 +430,7 @@ static void at_exit(void)
 	/* A rank that leaves early is noticed by the launcher; a job of one
 	 * rank may end as it likes. */
 	if (h && !h->child && !h->exited)
-		dsm_stats_update(h->node);
+		dsm_host_phase(h, NULL);
 }
 
 static _Noreturn void fail_range(struct dsm_host *h, uint64_t from,
@@ -492,6 +500,8 @@ static void open_port(struct dsm_host *h)
 	if (err)
 		env_fail(h, err, "making this rank's tables");
 	h->node->stats = (void *)sul_job_rank(h->job, nc.rank)->counters;
+	h->tally = sul_job_more(h->job, nc.rank);
+	h->node->place = h->tally->place;
 }
 
 static _Noreturn void fail_attach(struct dsm_host *h, int err)

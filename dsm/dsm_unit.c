@@ -49,7 +49,7 @@ static void count_fetch(struct dsm_node *n, uint32_t unit)
 						    probe :
 						    DSM_PROBE_MAX);
 	n->age[unit] = 0;
-	dsm_stat_add(n->stats, getp, 1);
+	dsm_count(n, unit, getp, 1);
 }
 
 void dsm_unit_fetch(struct dsm_node *n, uint32_t unit, uint32_t nr)
@@ -151,9 +151,9 @@ bool dsm_unit_publish(struct dsm_node *n, uint32_t unit)
 			 "sending a diff");
 		for (size_t i = 0; i < nr; i++)
 			bytes += runs[i].len;
-		dsm_stat_add(n->stats, diffs, 1);
+		dsm_count(n, unit, diffs, 1);
 		dsm_stat_add(n->stats, diff_runs, nr);
-		dsm_stat_add(n->stats, diff_bytes, bytes);
+		dsm_count(n, unit, diff_bytes, bytes);
 		n->runs_nr += nr;
 	}
 	return true;
@@ -313,6 +313,6 @@ void dsm_unit_refresh(struct dsm_node *n, const uint32_t *units, size_t nr)
 		merge(n, units[i], news);
 		news += dsm_unit_bytes(n, units[i]);
 		n->age[units[i]]++;
+		dsm_count(n, units[i], refreshed, 1);
 	}
-	dsm_stat_add(n->stats, refreshed, nr);
 }
