@@ -82,10 +82,9 @@ static void start_thread(struct sim_run *run, struct sim_node *n, int slot)
 	int id = n->rank * (int)run->plan.threads + slot;
 	struct sim_thread *t = &run->thread[id];
 
-	*t = (struct sim_thread){ .run = run,
-				  .node = n,
-				  .id = id,
-				  .slot = slot };
+	*t = (struct sim_thread){
+		.run = run, .node = n, .id = id, .slot = slot
+	};
 	if (sul_sim_spawn(run->world, sim_program, t))
 		sim_violation(run, "not enough memory");
 }
