@@ -171,7 +171,7 @@ $(lib)/libjiaf.a: $(O)/obj/dsm/jia_f90.o
 
 # --- programs -----------------------------------------------------------------
 link = $(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) \
-	$(filter %.a,$^)
+	$(filter-out $(lib)/%,$(filter %.a,$^)) $(filter $(lib)/%.a,$^)
 
 define program # NAME FOLDER SOURCE
 $(2)/$(1): $(call objs,$(3).c $(filter-out tests/litmus/%,$(3)_*.c) $(3)/*.c)

@@ -89,6 +89,7 @@ static int open_memory(struct dsm_node *n)
 	n->scratch_bytes = largest(DSM_REFRESH_BYTES, unit_bytes);
 	n->state = calloc(pages, 1);
 	n->order = calloc(pages, 1);
+	n->place_of = calloc(pages, 1);
 	n->wrote = calloc(pages, 1);
 	n->enrolled = calloc(pages, 1);
 	n->home = calloc(pages, sizeof(*n->home));
@@ -108,7 +109,8 @@ static int open_memory(struct dsm_node *n)
 		if (!n->list[i])
 			return -ENOMEM;
 	}
-	if (!n->state || !n->order || !n->enrolled || !n->wrote || !n->home || !n->idle || !n->age ||
+	if (!n->state || !n->order || !n->place_of || !n->enrolled ||
+	    !n->wrote || !n->home || !n->idle || !n->age ||
 	    !n->probe || !n->seen_pos || !n->floor_pos || !n->seen_ref ||
 	    !n->runs || !n->scratch || !n->incoming || !n->entry || !n->thread)
 		return -ENOMEM;
@@ -137,6 +139,7 @@ int dsm_node_open(struct dsm_node **out, const struct dsm_node_config *c,
 	n->cache_pages = n->cfg.cache >> n->page_shift;
 	n->threads = 1;
 	n->stats = &n->own_stats;
+	n->place = n->own_place;
 	lay_out(c, &n->at);
 	n->frame = sul_window(port, DSM_W_FRAME);
 	n->twin = sul_window(port, DSM_W_TWIN);
@@ -180,6 +183,7 @@ void dsm_node_close(struct dsm_node *n)
 	free(n->wrote);
 	free(n->enrolled);
 	free(n->order);
+	free(n->place_of);
 	free(n->state);
 	free(n);
 }

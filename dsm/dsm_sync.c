@@ -177,9 +177,10 @@ static void drop_pending(struct dsm_node *n)
 {
 	dsm_unit_protect_set(n, &n->pending, DSM_ACCESS_NONE);
 	for (uint32_t u = dsm_bits_next(&n->pending, 0); u != DSM_BITS_END;
-	     u = dsm_bits_next(&n->pending, u + 1))
+	     u = dsm_bits_next(&n->pending, u + 1)) {
 		dsm_unit_event(n, u, DSM_EV_DROP, DSM_ACT_LOWER_NONE);
-	dsm_stat_add(n->stats, invalidated, n->pending.members);
+		dsm_count(n, u, invalidated, 1);
+	}
 	dsm_flush_port(n);
 }
 

@@ -112,7 +112,9 @@ void jia_exit(void)
 
 	refuse_threads(h);
 	meet(h, DSM_MEET_EXIT, __builtin_return_address(0));
-	dsm_stats_update(h->node);
+	dsm_enter(h->node, NULL);
+	dsm_host_phase(h, NULL);
+	dsm_leave(h->node);
 	h->exited = true;
 	sul_job_set_state(h->job, SUL_RANK_EXITED);
 	leave();
@@ -250,18 +252,27 @@ void *jia_malloc_on(size_t bytes, size_t block, int home)
 	return allocate(h, bytes, block, home, __builtin_return_address(0));
 }
 
+static struct dsm_extent allocation_at(struct dsm_host *h, const void *ptr)
+{
+	uint64_t off = (uint64_t)((const char *)ptr - h->base);
+	struct dsm_extent e;
+
+	if (off >= h->bytes || off & 4095 ||
+	    !dsm_heap_find(&h->node->heap, (uint32_t)(off >> 12), &e) ||
+	    e.page != off >> 12)
+		dsm_host_fail(h, "%p is not the start of an allocation", ptr);
+	return e;
+}
+
 void jia_free(void *ptr)
 {
 	struct dsm_host *h = ENTER("jia_free");
 	const void *site = __builtin_return_address(0);
-	uint64_t off = (uint64_t)((char *)ptr - h->base);
-	struct dsm_extent e;
+	struct dsm_extent e = { 0 };
 
 	refuse_threads(h);
-	if (ptr && (off >= h->bytes || off & 4095 ||
-		    !dsm_heap_find(&h->node->heap, (uint32_t)(off >> 12), &e) ||
-		    e.page != off >> 12))
-		dsm_host_fail(h, "%p is not the start of an allocation", ptr);
+	if (ptr)
+		e = allocation_at(h, ptr);
 	record(h, DSM_CALL_jia_free, (uintptr_t)ptr, 0, 0, site);
 	meet(h, DSM_MEET_BARRIER, site);
 	if (ptr) {
@@ -269,7 +280,7 @@ void jia_free(void *ptr)
 		 * refreshing copies from it; and nobody is given these pages
 		 * again before all have let go. */
 		meet(h, DSM_MEET_WAIT, site);
-		dsm_free(h->node, (uint32_t)(off >> 12));
+		dsm_free(h->node, e.page);
 		meet(h, DSM_MEET_WAIT, site);
 	}
 	leave();
@@ -299,6 +310,8 @@ void jia_lock(int lock)
 		dsm_host_fail(h, "more than %d locks held at once",
 			      DSM_NEST_MAX);
 	dsm_lock(t, (uint32_t)lock);
+	dsm_tally_hold(h->tally, t->slot, t->depth - 1, lock,
+		       (uintptr_t)__builtin_return_address(0));
 	leave();
 }
 
@@ -315,6 +328,7 @@ void jia_unlock(int lock)
 			h,
 			"lock %d cannot be released now: lock %u was taken last and goes first",
 			lock, t->scope[t->depth - 1].lock);
+	dsm_tally_hold(h->tally, t->slot, t->depth - 1, -1, 0);
 	dsm_unlock(t, (uint32_t)lock);
 	leave();
 }
@@ -430,13 +444,17 @@ void jia_config(int key, int value)
 	leave();
 }
 
-static uint64_t since_start_ns(const struct dsm_host *h)
+static uint64_t now_ns(void)
 {
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec -
-	       h->start_ns;
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t since_start_ns(const struct dsm_host *h)
+{
+	return now_ns() - h->start_ns;
 }
 
 float jia_clock(void)
@@ -453,8 +471,10 @@ unsigned int jia_startstat(void)
 	dsm_enter(h->node, NULL);
 	h->node->stats =
 		(void *)sul_job_rank(h->job, sul_job_self(h->job))->counters;
+	h->node->place = h->tally->place;
 	dsm_stat_zero(h->node->stats);
 	sul_stats_read(h->port, &h->node->port_base);
+	dsm_tally_start(h->tally, h->node->stats, now_ns());
 	dsm_leave(h->node);
 	leave();
 	return (unsigned int)(since_start_ns(h) / 1000);
@@ -466,7 +486,9 @@ unsigned int jia_stopstat(void)
 
 	dsm_enter(h->node, NULL);
 	dsm_stats_update(h->node);
+	dsm_tally_stop(h->tally, h->node->stats, now_ns());
 	h->node->stats = &h->node->own_stats; /* counts on, unseen */
+	h->node->place = h->node->own_place;
 	dsm_leave(h->node);
 	leave();
 	return (unsigned int)(since_start_ns(h) / 1000);
@@ -491,4 +513,55 @@ unsigned long jia_counter(const char *name)
 	dsm_leave(h->node);
 	leave();
 	return v;
+}
+
+/* --- names for the statistics ---------------------------------------------------------------- */
+
+static void check_name(struct dsm_host *h, const char *name)
+{
+	if (!name)
+		dsm_host_fail(h, "the name must not be NULL");
+	if (!dsm_tally_name_ok(name))
+		dsm_host_fail(
+			h,
+			"a name has 1 to %d printable bytes, unlike \"%.40s\"",
+			DSM_TALLY_NAME_MAX - 1, name);
+}
+
+void jia_phase(const char *name)
+{
+	struct dsm_host *h = ENTER("jia_phase");
+	int err;
+
+	if (name)
+		check_name(h, name);
+	dsm_enter(h->node, NULL);
+	err = dsm_host_phase(h, name);
+	dsm_leave(h->node);
+	if (err)
+		dsm_host_fail(h, "more than %d phases have been named",
+			      DSM_PHASES_MAX);
+	leave();
+}
+
+void jia_name(const void *ptr, const char *name)
+{
+	struct dsm_host *h = ENTER("jia_name");
+	unsigned int row = 0;
+	struct dsm_extent e;
+	int err;
+
+	check_name(h, name);
+	e = allocation_at(h, ptr);
+	dsm_enter(h->node, NULL);
+	err = dsm_tally_place(h->tally, name, &row);
+	if (!err) {
+		memset(h->node->place_of + e.page, (int)row, e.pages);
+		h->tally->place_bytes[row] += (uint64_t)e.pages << 12;
+	}
+	dsm_leave(h->node);
+	if (err)
+		dsm_host_fail(h, "more than %d names have been given",
+			      DSM_PLACES_MAX - 1);
+	leave();
 }

@@ -48,6 +48,13 @@ DEED(init_twice, jia_init(my_argc, my_argv))
 DEED(config_bad_key, jia_config(5, ON))
 DEED(config_minus_one, jia_config(-1, ON))
 DEED(config_bad_value, jia_config(HMIG, 2))
+DEED(phase_empty, jia_phase(""))
+DEED(phase_long, jia_phase("0123456789012345678901234567890123456789"))
+DEED(name_null, jia_name((void *)(uintptr_t)shared, NULL))
+DEED(name_steers, jia_name((void *)(uintptr_t)shared, "\033[31m"))
+DEED(name_private, jia_name(&the_rank, "x"))
+DEED(name_inside, jia_name((char *)(uintptr_t)shared + PAGE, "x"))
+DEED(name_of_null, jia_name(NULL, "x"))
 DEED(set_unknown, jia_set("cahce", "1m"))
 DEED(set_bad_value, jia_set("keep", "lots"))
 DEED(set_out_of_range, jia_set("block", "4m"))
@@ -65,6 +72,28 @@ static void nest_too_deep(void)
 	for (int i = 0; i < 33; i++)
 		jia_lock(i);
 	puts("went on after nest_too_deep");
+}
+
+static void phase_many(void)
+{
+	char name[8];
+
+	for (int i = 0; i < 33; i++) {
+		snprintf(name, sizeof(name), "p%d", i);
+		jia_phase(name);
+	}
+	puts("went on after phase_many");
+}
+
+static void name_many(void)
+{
+	char name[8];
+
+	for (int i = 0; i < 64; i++) {
+		snprintf(name, sizeof(name), "n%d", i);
+		jia_name((void *)(uintptr_t)shared, name);
+	}
+	puts("went on after name_many");
 }
 
 static void free_twice(void)
@@ -286,6 +315,15 @@ const struct deed call_deeds[] = {
 	ROW(config_bad_key, ONE),
 	ROW(config_minus_one, ONE),
 	ROW(config_bad_value, ONE),
+	ROW(phase_empty, ONE),
+	ROW(phase_long, ONE),
+	ROW(phase_many, ONE),
+	ROW(name_null, ONE),
+	ROW(name_steers, ONE),
+	ROW(name_private, ONE),
+	ROW(name_inside, ONE),
+	ROW(name_of_null, ONE),
+	ROW(name_many, ONE),
 	ROW(set_unknown, ONE),
 	ROW(set_bad_value, ONE),
 	ROW(set_out_of_range, ONE),
