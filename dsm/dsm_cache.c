@@ -31,8 +31,6 @@ void dsm_cache_discard(struct dsm_node *n, uint32_t unit)
 		 "giving back the memory of a page");
 	dsm_must(n, sul_window_discard(n->port, DSM_W_TWIN, off, len),
 		 "giving back the memory of a twin");
-	if (n->env->forget)
-		n->env->forget(n->env_ctx, unit, dsm_unit_pages(n, unit));
 }
 
 /* The next victim of a clock that goes round the cached units. */

@@ -106,8 +106,6 @@ int dsm_free(struct dsm_node *n, uint32_t page)
 				       dsm_unit_off(n, page),
 				       (size_t)pages << n->page_shift),
 		 "freeing memory");
-	if (n->env->forget)
-		n->env->forget(n->env_ctx, page, pages);
 	for (uint32_t p = page; p < page + pages; p++) {
 		n->home[p] = 0;
 		n->order[p] = 0;

@@ -63,13 +63,8 @@ struct dsm_env {
 	/* Change what the program may do with pages [page, page + pages). */
 	void (*protect)(void *ctx, uint32_t page, uint32_t pages,
 			enum dsm_access access);
-	/* These pages of an own window are about to be worked on, and (forget)
-	 * their memory has been given back.  May be NULL: hints about first
-	 * touches, which cost a trap each. */
-	void (*prepare)(void *ctx, enum dsm_window w, uint32_t page,
-			uint32_t pages);
-	void (*forget)(void *ctx, uint32_t page, uint32_t pages);
-	/* The program is about to use these pages of the application view. */
+	/* The program is about to use these pages of the application view: a
+	 * hint, since the first touch costs a trap.  May be NULL. */
 	void (*warm)(void *ctx, uint32_t page, uint32_t pages,
 		     enum dsm_access access);
 	/* The rank mutex. */

@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 
 struct limit {
-	int what; /* RLIMIT_... */
+	unsigned int what; /* RLIMIT_... */
 	unsigned int unit; /* of the shell's ulimit, bytes */
 	const char *name;
 };

@@ -49,8 +49,7 @@ static bool compare(struct dsm_node *n, uint32_t unit)
 	}
 	/* Where copies are dropped, they are got again, which shows the page
 	 * again, and so on: guarded at once, that ends. */
-	if (shown && (n->cfg.update == DSM_UPDATE_NEVER ||
-		      DSM_BROKEN(get_once))) /* that mutant needs guarded pages */
+	if (shown && n->cfg.update == DSM_UPDATE_NEVER)
 		return true;
 	if (n->idle[unit] < UINT16_MAX)
 		n->idle[unit]++;

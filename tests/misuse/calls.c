@@ -114,6 +114,33 @@ static void error_long(void)
 	jia_error("%s", text);
 }
 
+/* What --timeout reports: one holds the lock, one wants it, the rest have come
+ * to the barrier. */
+static void holds_a_lock_for_ever(void)
+{
+	int held;
+
+	if (jia_pid == the_rank) {
+		jia_lock(5);
+		jia_lock(6);
+		shared[0] = 1;
+		jia_unlock(6);
+		for (;;)
+			pause();
+	}
+	do {
+		jia_lock(6);
+		held = shared[0];
+		jia_unlock(6);
+	} while (!held);
+	if (jia_pid == (the_rank + 1) % hostc) {
+		jia_lock(5); /* PLACE lock */
+		jia_unlock(5);
+	}
+	jia_barrier(); /* PLACE barrier */
+	puts("went on after holds_a_lock_for_ever");
+}
+
 /* --- at the wrong time ------------------------------------------------------- */
 
 DEED(lock_before_init, jia_lock(1))
@@ -309,6 +336,7 @@ const struct deed call_deeds[] = {
 	ROW(error_lines, ONE),
 	ROW(error_empty, ONE),
 	ROW(error_long, ONE),
+	ROW(holds_a_lock_for_ever, ALL),
 	ROW(lock_before_init, RAW),
 	ROW(unlock_before_init, RAW),
 	ROW(barrier_before_init, RAW),
