@@ -26,6 +26,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "dsm_remedy.h"
+
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_READ 22
 #define MADV_POPULATE_WRITE 23

@@ -79,14 +79,6 @@ int dsm_host_phase(struct dsm_host *h, const char *name);
  * launcher, or a forked child. */
 void dsm_host_say(const struct dsm_host *h, const char *text);
 
-/* --- dsm_remedy.c ------------------------------------------------------------------ */
-
-enum {
-	DSM_REMEDY_MAX = 256
-};
-/* What to do about @err (negative errno), beginning with "; "; or "". */
-void dsm_remedy(int err, char *out, size_t room);
-
 /* --- dsm_start.c ------------------------------------------------------------------ */
 
 /* Wait for all ranks; compare parameters, program and addresses. */
