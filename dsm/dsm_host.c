@@ -393,9 +393,12 @@ static void thread_ends(void *arg)
 	self.thread = NULL;
 	if (h->child)
 		return;
-	if (t->depth && !h->exited)
-		dsm_host_fail(h, "a thread ended while holding lock %u",
-			      t->scope[t->depth - 1].lock);
+	if (t->depth && !h->exited) {
+		char text[32];
+
+		dsm_name_text(t->scope[t->depth - 1].lock, text, sizeof(text));
+		dsm_host_fail(h, "a thread ended while holding lock %s", text);
+	}
 	dsm_thread_part(t);
 }
 

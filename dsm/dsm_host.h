@@ -48,6 +48,8 @@ struct dsm_host {
 	bool child; /* a forked child: it is no rank */
 	bool exited; /* jia_exit() was called */
 	unsigned int call_nr; /* jia_alloc(): whose turn */
+	unsigned int loop_nr; /* jia_gsinit(): loops made */
+	unsigned int flag_nr; /* jia_pauseinit(): flags given away */
 };
 
 /* The process's host; NULL before jia_init(). */

@@ -26,7 +26,9 @@ static void lay_out(const struct dsm_node_config *c, struct dsm_layout *at)
 	memset(at, 0, sizeof(*at));
 	dsm_dir_layout(at, c->ranks, pages_of(c));
 	dsm_log_layout(at, c->cfg, c->ranks);
-	dsm_lock_layout(at, c->cfg, c->ranks);
+	dsm_name_layout(at, c->cfg, c->ranks);
+	dsm_lock_layout(at, c->cfg);
+	dsm_flag_layout(at, c->ranks);
 	dsm_call_layout(at);
 	dsm_barrier_layout(at, pages_of(c));
 }
@@ -97,6 +99,7 @@ static int open_memory(struct dsm_node *n)
 	n->seen_pos = calloc(ranks, sizeof(*n->seen_pos));
 	n->floor_pos = calloc(ranks, sizeof(*n->floor_pos));
 	n->seen_ref = calloc(DSM_LOCKS, sizeof(*n->seen_ref));
+	n->seen_name = calloc(DSM_SEEN, sizeof(*n->seen_name));
 	n->runs = malloc(n->runs_max * sizeof(*n->runs));
 	n->scratch = malloc(2 * n->scratch_bytes);
 	n->incoming = malloc(DSM_INCOMING * sizeof(*n->incoming));
@@ -109,7 +112,7 @@ static int open_memory(struct dsm_node *n)
 	}
 	if (!n->state || !n->order || !n->enrolled || !n->home || !n->idle || !n->age ||
 	    !n->probe || !n->seen_pos || !n->floor_pos || !n->seen_ref ||
-	    !n->runs || !n->scratch || !n->incoming || !n->entry || !n->thread)
+	    !n->seen_name ||	    !n->runs || !n->scratch || !n->incoming || !n->entry || !n->thread)
 		return -ENOMEM;
 	return open_sets(n) ?:
 	       dsm_heap_open(&n->heap, n->pages,
@@ -169,6 +172,7 @@ void dsm_node_close(struct dsm_node *n)
 	free(n->incoming);
 	free(n->scratch);
 	free(n->runs);
+	free(n->seen_name);
 	free(n->seen_ref);
 	free(n->floor_pos);
 	free(n->seen_pos);
@@ -255,18 +259,30 @@ void dsm_flush_port(struct dsm_node *n)
 	dsm_log_done(n);
 }
 
-static void describe_wait(char *text, size_t room, enum dsm_wait what, int a,
-			  int b)
+static void describe_wait(char *text, size_t room, enum dsm_wait what,
+			  int64_t a, int b)
 {
+	char name[32];
+
+	dsm_name_text((dsm_name)a, name, sizeof(name));
 	switch (what) {
 	case DSM_WAIT_LOCK:
-		snprintf(text, room, "lock %d, behind rank %d", a, b);
+		snprintf(text, room, "lock %s, behind rank %d", name, b);
 		break;
 	case DSM_WAIT_NEXT:
-		snprintf(text, room, "the next holder of lock %d", a);
+		snprintf(text, room, "the next holder of lock %s", name);
+		break;
+	case DSM_WAIT_READERS:
+		snprintf(text, room, "the readers of lock %s", name);
+		break;
+	case DSM_WAIT_COND:
+		snprintf(text, room, "a signal on the condition %s", name);
+		break;
+	case DSM_WAIT_FLAG:
+		snprintf(text, room, "condition variable %s to be set", name);
 		break;
 	case DSM_WAIT_CHILD:
-		snprintf(text, room, "rank %d to come to the barrier", a);
+		snprintf(text, room, "rank %s to come to the barrier", name);
 		break;
 	case DSM_WAIT_OTHERS:
 		snprintf(text, room, "all ranks to come to the barrier");
@@ -279,7 +295,7 @@ static void describe_wait(char *text, size_t room, enum dsm_wait what, int a,
 }
 
 void dsm_wait_word(struct dsm_node *n, struct sul_word *word, uint32_t old,
-		   enum dsm_wait what, int a, int b)
+		   enum dsm_wait what, int64_t a, int b)
 {
 	int err = sul_wait(n->port, word, old, DSM_NOTE_AFTER_MS);
 

@@ -17,8 +17,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "dsm_call.h"
-#include "dsm_host.h"
+#include "dsm_public.h"
 
 _Static_assert((int)Maxlocks == (int)DSM_LOCKS, "jia.h promises the limit");
 
@@ -35,7 +34,7 @@ static void refuse_child(struct dsm_host *h)
 }
 
 /* The host, if the call may be made now; else the job ends. */
-static struct dsm_host *enter(const char *call, const void *site)
+struct dsm_host *dsm_public_enter(const char *call, const void *site)
 {
 	struct dsm_host *h = dsm_host_current;
 
@@ -48,15 +47,13 @@ static struct dsm_host *enter(const char *call, const void *site)
 	return h;
 }
 
-static void leave(void)
+void dsm_public_leave(void)
 {
 	dsm_host_entered(NULL, NULL);
 }
 
-#define ENTER(call) enter(call, __builtin_return_address(0))
-
-static void record(struct dsm_host *h, enum dsm_call_kind kind, uint64_t a,
-		   uint64_t b, uint64_t c, const void *site)
+void dsm_public_record(struct dsm_host *h, enum dsm_call_kind kind, uint64_t a,
+		       uint64_t b, uint64_t c, const void *site)
 {
 	uint64_t args[3] = { a, b, c };
 
@@ -65,8 +62,7 @@ static void record(struct dsm_host *h, enum dsm_call_kind kind, uint64_t a,
 	dsm_leave(h->node);
 }
 
-/* One thread speaks for its rank; the others would be missed. */
-static void refuse_threads(struct dsm_host *h)
+void dsm_public_refuse_threads(struct dsm_host *h)
 {
 	if (h->node->threads != 1)
 		dsm_host_fail(
@@ -75,14 +71,18 @@ static void refuse_threads(struct dsm_host *h)
 			h->node->threads);
 }
 
-static void meet(struct dsm_host *h, enum dsm_meeting kind, const void *site)
+void dsm_public_meet(struct dsm_host *h, enum dsm_meeting kind,
+		     const void *site)
 {
 	struct dsm_thread *t = dsm_host_thread(h);
+	char text[DSM_NAME_TEXT];
 
-	if (t->depth)
+	if (t->depth) {
+		dsm_name_text(t->scope[t->depth - 1].lock, text, sizeof(text));
 		dsm_host_fail(h,
-			      "called while holding lock %u; release it first",
-			      t->scope[t->depth - 1].lock);
+			      "called while holding lock %s; release it first",
+			      text);
+	}
 	t->site = (uintptr_t)site;
 	dsm_barrier(t, kind);
 }
@@ -94,7 +94,7 @@ void jia_init(int argc, char **argv)
 	struct dsm_host *h = dsm_host_current;
 
 	(void)argc, (void)argv;
-	dsm_host_entered("jia_init", __builtin_return_address(0));
+	dsm_host_entered("jia_init", DSM_SITE);
 	if (h) {
 		refuse_child(h);
 		dsm_host_fail(h, "called twice");
@@ -103,19 +103,19 @@ void jia_init(int argc, char **argv)
 	jia_pid = sul_job_self(h->job);
 	hostc = sul_job_ranks(h->job);
 	dsm_host_thread(h);
-	leave();
+	dsm_public_leave();
 }
 
 void jia_exit(void)
 {
-	struct dsm_host *h = ENTER("jia_exit");
+	struct dsm_host *h = DSM_ENTER("jia_exit");
 
-	refuse_threads(h);
-	meet(h, DSM_MEET_EXIT, __builtin_return_address(0));
+	dsm_public_refuse_threads(h);
+	dsm_public_meet(h, DSM_MEET_EXIT, DSM_SITE);
 	dsm_stats_update(h->node);
 	h->exited = true;
 	sul_job_set_state(h->job, SUL_RANK_EXITED);
-	leave();
+	dsm_public_leave();
 }
 
 void jia_error(const char *fmt, ...)
@@ -132,7 +132,7 @@ void jia_error(const char *fmt, ...)
 	len = strlen(text);
 	while (len && text[len - 1] == '\n')
 		text[--len] = 0;
-	dsm_host_entered("jia_error", __builtin_return_address(0));
+	dsm_host_entered("jia_error", DSM_SITE);
 	dsm_host_fail(dsm_host_current, "%s", text);
 }
 
@@ -160,7 +160,7 @@ static void *allocate(struct dsm_host *h, uint64_t bytes, uint64_t block,
 	if (home < 0 || home >= hostc)
 		dsm_host_fail(h, "rank %lld does not exist; 0 to %d do",
 			      (long long)home, hostc - 1);
-	record(h, DSM_CALL_jia_alloc, bytes, block, (uint64_t)home, site);
+	dsm_public_record(h, DSM_CALL_jia_alloc, bytes, block, (uint64_t)home, site);
 	err = dsm_alloc(h->node, bytes, block, (int)home, unit_order(h), &page);
 	if (err == -ENOSPC)
 		dsm_host_fail(h, "more than %d pieces of memory are allocated",
@@ -172,12 +172,12 @@ static void *allocate(struct dsm_host *h, uint64_t bytes, uint64_t block,
 			", of which %" PRIu64 " are in use; raise --set region",
 			bytes, h->settings.value.region,
 			dsm_heap_used(&h->node->heap) << 12);
-	leave();
+	dsm_public_leave();
 	return h->base + ((uint64_t)page << 12);
 }
 
 /* JIAJIA's sizes are ints; what is below 0 was meant to be more than 2 GiB. */
-static uint64_t size_of(struct dsm_host *h, const char *what, int n)
+uint64_t dsm_public_size(struct dsm_host *h, const char *what, int n)
 {
 	if (n < 0)
 		dsm_host_fail(
@@ -190,149 +190,107 @@ static uint64_t size_of(struct dsm_host *h, const char *what, int n)
 static unsigned long allocate_int(struct dsm_host *h, int size, int block,
 				  int home, const void *site)
 {
-	uint64_t bytes = size_of(h, "size", size);
+	uint64_t bytes = dsm_public_size(h, "size", size);
 
 	return (unsigned long)allocate(
-		h, bytes, size_of(h, "block size", block), home, site);
+		h, bytes, dsm_public_size(h, "block size", block), home, site);
 }
 
 unsigned long jia_alloc3(int size, int block, int starthost)
 {
-	struct dsm_host *h = ENTER("jia_alloc3");
+	struct dsm_host *h = DSM_ENTER("jia_alloc3");
 
 	return allocate_int(h, size, block, starthost,
-			    __builtin_return_address(0));
+			    DSM_SITE);
 }
 
 unsigned long jia_alloc2(int size, int block)
 {
-	struct dsm_host *h = ENTER("jia_alloc2");
+	struct dsm_host *h = DSM_ENTER("jia_alloc2");
 
-	return allocate_int(h, size, block, 0, __builtin_return_address(0));
+	return allocate_int(h, size, block, 0, DSM_SITE);
 }
 
 unsigned long jia_alloc2p(int size, int proc)
 {
-	struct dsm_host *h = ENTER("jia_alloc2p");
+	struct dsm_host *h = DSM_ENTER("jia_alloc2p");
 
-	return allocate_int(h, size, size, proc, __builtin_return_address(0));
+	return allocate_int(h, size, size, proc, DSM_SITE);
 }
 
 unsigned long jia_alloc1(int size)
 {
-	struct dsm_host *h = ENTER("jia_alloc1");
+	struct dsm_host *h = DSM_ENTER("jia_alloc1");
 
-	return allocate_int(h, size, size, 0, __builtin_return_address(0));
+	return allocate_int(h, size, size, 0, DSM_SITE);
 }
 
 unsigned long jia_alloc(int size)
 {
-	struct dsm_host *h = ENTER("jia_alloc");
+	struct dsm_host *h = DSM_ENTER("jia_alloc");
 	int home = (int)(h->call_nr++ % (unsigned int)hostc);
 
-	return allocate_int(h, size, size, home, __builtin_return_address(0));
+	return allocate_int(h, size, size, home, DSM_SITE);
 }
 
 void *jia_malloc(size_t bytes)
 {
-	struct dsm_host *h = ENTER("jia_malloc");
+	struct dsm_host *h = DSM_ENTER("jia_malloc");
 	uint64_t share = bytes / (unsigned int)hostc +
 			 (bytes % (unsigned int)hostc != 0);
 
 	return allocate(h, bytes, share ? share : 1, 0,
-			__builtin_return_address(0));
+			DSM_SITE);
 }
 
 void *jia_malloc_on(size_t bytes, size_t block, int home)
 {
-	struct dsm_host *h = ENTER("jia_malloc_on");
+	struct dsm_host *h = DSM_ENTER("jia_malloc_on");
 
-	return allocate(h, bytes, block, home, __builtin_return_address(0));
+	return allocate(h, bytes, block, home, DSM_SITE);
 }
 
 void jia_free(void *ptr)
 {
-	struct dsm_host *h = ENTER("jia_free");
-	const void *site = __builtin_return_address(0);
+	struct dsm_host *h = DSM_ENTER("jia_free");
+	const void *site = DSM_SITE;
 	uint64_t off = (uint64_t)((char *)ptr - h->base);
 	struct dsm_extent e;
 
-	refuse_threads(h);
+	dsm_public_refuse_threads(h);
 	if (ptr && (off >= h->bytes || off & 4095 ||
 		    !dsm_heap_find(&h->node->heap, (uint32_t)(off >> 12), &e) ||
 		    e.page != off >> 12))
 		dsm_host_fail(h, "%p is not the start of an allocation", ptr);
-	record(h, DSM_CALL_jia_free, (uintptr_t)ptr, 0, 0, site);
-	meet(h, DSM_MEET_BARRIER, site);
+	dsm_public_record(h, DSM_CALL_jia_free, (uintptr_t)ptr, 0, 0, site);
+	dsm_public_meet(h, DSM_MEET_BARRIER, site);
 	if (ptr) {
 		/* When a rank has left the barrier, others may still be
 		 * refreshing copies from it; and nobody is given these pages
 		 * again before all have let go. */
-		meet(h, DSM_MEET_WAIT, site);
+		dsm_public_meet(h, DSM_MEET_WAIT, site);
 		dsm_free(h->node, (uint32_t)(off >> 12));
-		meet(h, DSM_MEET_WAIT, site);
+		dsm_public_meet(h, DSM_MEET_WAIT, site);
 	}
-	leave();
+	dsm_public_leave();
 }
 
 /* --- synchronisation ------------------------------------------------------------------- */
 
-static void check_lock(struct dsm_host *h, int lock)
-{
-	if (lock < 0 || lock >= Maxlocks)
-		dsm_host_fail(h, "lock %d does not exist; 0 to %d do", lock,
-			      Maxlocks - 1);
-}
-
-void jia_lock(int lock)
-{
-	struct dsm_host *h = ENTER("jia_lock");
-	struct dsm_thread *t = dsm_host_thread(h);
-
-	check_lock(h, lock);
-	for (uint32_t i = 0; i < t->depth; i++)
-		if (t->scope[i].lock == (uint32_t)lock)
-			dsm_host_fail(h,
-				      "lock %d is held by this thread already",
-				      lock);
-	if (t->depth == DSM_NEST_MAX)
-		dsm_host_fail(h, "more than %d locks held at once",
-			      DSM_NEST_MAX);
-	dsm_lock(t, (uint32_t)lock);
-	leave();
-}
-
-void jia_unlock(int lock)
-{
-	struct dsm_host *h = ENTER("jia_unlock");
-	struct dsm_thread *t = dsm_host_thread(h);
-
-	check_lock(h, lock);
-	if (!t->depth)
-		dsm_host_fail(h, "lock %d is not held by this thread", lock);
-	if (t->scope[t->depth - 1].lock != (uint32_t)lock)
-		dsm_host_fail(
-			h,
-			"lock %d cannot be released now: lock %u was taken last and goes first",
-			lock, t->scope[t->depth - 1].lock);
-	dsm_unlock(t, (uint32_t)lock);
-	leave();
-}
-
 void jia_barrier(void)
 {
-	struct dsm_host *h = ENTER("jia_barrier");
+	struct dsm_host *h = DSM_ENTER("jia_barrier");
 
-	meet(h, DSM_MEET_BARRIER, __builtin_return_address(0));
-	leave();
+	dsm_public_meet(h, DSM_MEET_BARRIER, DSM_SITE);
+	dsm_public_leave();
 }
 
 void jia_wait(void)
 {
-	struct dsm_host *h = ENTER("jia_wait");
+	struct dsm_host *h = DSM_ENTER("jia_wait");
 
-	meet(h, DSM_MEET_WAIT, __builtin_return_address(0));
-	leave();
+	dsm_public_meet(h, DSM_MEET_WAIT, DSM_SITE);
+	dsm_public_leave();
 }
 
 /* Each thread needs a few units that are not evicted under it. */
@@ -357,7 +315,7 @@ static void check_threads(struct dsm_host *h, int n)
 
 void jia_threads(int n)
 {
-	struct dsm_host *h = ENTER("jia_threads");
+	struct dsm_host *h = DSM_ENTER("jia_threads");
 
 	check_threads(h, n);
 	dsm_enter(h->node, NULL);
@@ -367,7 +325,7 @@ void jia_threads(int n)
 	}
 	h->node->threads = (uint32_t)n;
 	dsm_leave(h->node);
-	leave();
+	dsm_public_leave();
 }
 
 /* --- settings and measurement --------------------------------------------------------------- */
@@ -385,7 +343,7 @@ static void change(struct dsm_host *h, const char *name, const char *value,
 		dsm_host_fail(h, "%s", text);
 	while (row < DSM_CONFIG_NR && was[row] == now[row])
 		row++;
-	record(h, DSM_CALL_jia_set, row, row < DSM_CONFIG_NR ? now[row] : 0, 0,
+	dsm_public_record(h, DSM_CALL_jia_set, row, row < DSM_CONFIG_NR ? now[row] : 0, 0,
 	       site);
 	if (h->node->threads > 1) /* a larger unit needs a larger cache */
 		check_threads(h, (int)h->node->threads);
@@ -396,17 +354,17 @@ static void change(struct dsm_host *h, const char *name, const char *value,
 
 void jia_set(const char *name, const char *value)
 {
-	struct dsm_host *h = ENTER("jia_set");
+	struct dsm_host *h = DSM_ENTER("jia_set");
 
 	if (!name || !value)
 		dsm_host_fail(h, "name and value must not be NULL");
-	change(h, name, value, __builtin_return_address(0));
-	leave();
+	change(h, name, value, DSM_SITE);
+	dsm_public_leave();
 }
 
 void jia_config(int key, int value)
 {
-	struct dsm_host *h = ENTER("jia_config");
+	struct dsm_host *h = DSM_ENTER("jia_config");
 
 	if (value != ON && value != OFF)
 		dsm_host_fail(h, "the value %d is neither ON (1) nor OFF (0)",
@@ -414,7 +372,7 @@ void jia_config(int key, int value)
 	switch (key) {
 	case HMIG:
 		change(h, "migrate", value ? "yes" : "no",
-		       __builtin_return_address(0));
+		       DSM_SITE);
 		break;
 	case ADWD: /* unshared home pages are never looked at */
 	case BROADCAST: /* barriers are trees */
@@ -427,7 +385,7 @@ void jia_config(int key, int value)
 			"key %d does not exist; HMIG, ADWD, BROADCAST, LOADBAL and WVEC (0 to 4) do",
 			key);
 	}
-	leave();
+	dsm_public_leave();
 }
 
 static uint64_t since_start_ns(const struct dsm_host *h)
@@ -448,7 +406,7 @@ float jia_clock(void)
 
 unsigned int jia_startstat(void)
 {
-	struct dsm_host *h = ENTER("jia_startstat");
+	struct dsm_host *h = DSM_ENTER("jia_startstat");
 
 	dsm_enter(h->node, NULL);
 	h->node->stats =
@@ -456,18 +414,18 @@ unsigned int jia_startstat(void)
 	dsm_stat_zero(h->node->stats);
 	sul_stats_read(h->port, &h->node->port_base);
 	dsm_leave(h->node);
-	leave();
+	dsm_public_leave();
 	return (unsigned int)(since_start_ns(h) / 1000);
 }
 
 unsigned int jia_stopstat(void)
 {
-	struct dsm_host *h = ENTER("jia_stopstat");
+	struct dsm_host *h = DSM_ENTER("jia_stopstat");
 
 	dsm_enter(h->node, NULL);
 	dsm_stats_update(h->node);
 	h->node->stats = &h->node->own_stats; /* counts on, unseen */
 	dsm_leave(h->node);
-	leave();
+	dsm_public_leave();
 	return (unsigned int)(since_start_ns(h) / 1000);
 }

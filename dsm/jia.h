@@ -43,7 +43,8 @@ extern JIA_API int jia_lock_index; /* next id LOCKINIT gives away */
 #define jiahosts hostc
 
 enum {
-	Maxlocks = 1024 /* lock ids are 0 .. Maxlocks-1 */
+	Maxlocks = 1024, /* lock ids are 0 .. Maxlocks-1 */
+	Maxcvs = 16 /* condition variables are 0 .. Maxcvs-1 */
 };
 
 #ifndef OFF
@@ -103,15 +104,70 @@ JIA_API void jia_free(void *ptr);
 /* Locks nest, last taken first released; taking one twice is an error. */
 JIA_API void jia_lock(int lock);
 JIA_API void jia_unlock(int lock);
+/* Ours: 1 if the lock was free and is taken now, else 0 (also if this thread
+ * holds it).  Does not wait. */
+JIA_API int jia_trylock(int lock);
 /* All ranks (and all their threads) meet; all writes are seen.  Collective;
  * not while holding a lock. */
 JIA_API void jia_barrier(void);
 /* All ranks meet; nothing is made visible.  Collective. */
 JIA_API void jia_wait(void);
+
+/*
+ * Condition variables: sticky flags, all unset at first.  Setting one lets all
+ * go on who wait for it, and whoever waits later, until it is reset.  They make
+ * nothing visible: lock, write, unlock, jia_setcv() - jia_waitcv(), lock, read,
+ * unlock.  (With consistency=release, too.)
+ */
+JIA_API void jia_setcv(int cv);
+JIA_API void jia_resetcv(int cv);
+JIA_API void jia_waitcv(int cv);
+/* Ours: the number of a condition variable that no earlier call gave away; all
+ * ranks make the same calls (PAUSEINIT does). */
+JIA_API int jia_newcv(void);
 /* Ours: from now on @n threads of this rank call; each must reach every
  * jia_barrier().  1 .. the parameter `threads`.  Call it while no other thread
  * of the rank is inside a jia_ call; 1 goes back to a single thread. */
 JIA_API void jia_threads(int n);
+
+/* --- locks and conditions: ours --------------------------------------------------
+ *
+ * By address: any address that is the same on all ranks, such as one in shared
+ * memory or of a global variable; nothing is stored there.  There may be
+ * millions (parameter `names`); each takes 32 bytes of one rank from its first
+ * use on.  They nest with the numbered ones.
+ */
+JIA_API void jia_lock_at(const void *addr);
+JIA_API void jia_unlock_at(const void *addr);
+JIA_API int jia_trylock_at(const void *addr); /* as jia_trylock() */
+
+/*
+ * Reader-writer locks: many readers, or one writer; served in the order in
+ * which they come.  What was written with the lock held is seen by all who take
+ * it later.  Lock numbers and addresses are the same as above, but a lock is
+ * used either with these calls or with those.
+ */
+JIA_API void jia_rdlock(int lock);
+JIA_API void jia_wrlock(int lock);
+JIA_API void jia_rwunlock(int lock); /* of either kind */
+JIA_API void jia_rdlock_at(const void *addr);
+JIA_API void jia_wrlock_at(const void *addr);
+JIA_API void jia_rwunlock_at(const void *addr);
+
+/*
+ * Conditions.  Wait releases the lock taken last (by jia_lock() or
+ * jia_lock_at()), waits for a signal and takes the lock again; it never returns
+ * without one, but the state that was signalled may have changed again.  Signal
+ * lets one waiter go on (which, is not said), broadcast all; without waiters
+ * they do nothing.  They are usually called with that lock held, and need not.
+ */
+JIA_API void jia_cond_wait(const void *cond);
+JIA_API void jia_cond_signal(const void *cond);
+JIA_API void jia_cond_broadcast(const void *cond);
+
+/* For GSINIT and GETSUB below. */
+JIA_API int jia_gsinit(void);
+JIA_API int jia_getsub(int gs, int max, int n);
 
 /* --- settings and measurement -------------------------------------------------- */
 
@@ -138,7 +194,7 @@ JIA_API unsigned int jia_stopstat(void);
 #define jia_wtntd(a)
 
 #define LOCKDEC(x) int x;
-#define LOCKINIT(x) (x) = jia_lock_index++;
+#define LOCKINIT(x) (x) = jia_lock_index++ % Maxlocks;
 #define LOCK(x) jia_lock(x);
 #define UNLOCK(x) jia_unlock(x);
 #define ALOCKDEC(x, y) int x[y];
@@ -146,7 +202,7 @@ JIA_API unsigned int jia_stopstat(void);
 	{                                                         \
 		int jia_i;                                        \
 		for (jia_i = 0; jia_i < (y); jia_i++)             \
-			(x)[jia_i] = jia_lock_index++;            \
+			(x)[jia_i] = jia_lock_index++ % Maxlocks; \
 	}
 #define ALOCK(x, i) jia_lock((x)[i]);
 #define AULOCK(x, i) jia_unlock((x)[i]);
@@ -158,12 +214,23 @@ JIA_API unsigned int jia_stopstat(void);
 #define MAIN_ENV ;
 #define MAIN_INITENV(x, y) ;
 #define MAIN_END jia_exit();
+/* A pause is a condition variable: set by one, accepted (and reset) by another,
+ * polled (waited for, and left set) by any number. */
 #define PAUSEDEC(x) int x;
-#define PAUSEINIT(x) ;
-#define PAUSE_POLL(x) ;
-#define PAUSE_SET(x) ;
-#define PAUSE_RESET(x) ;
-#define PAUSE_ACCEPT(x) ;
+#define PAUSEINIT(x) (x) = jia_newcv();
+#define PAUSE_SET(x, y) jia_setcv(x);
+#define PAUSE_RESET(x) jia_resetcv(x);
+#define PAUSE_POLL(x) jia_waitcv(x);
+#define PAUSE_ACCEPT(x)        \
+	{                      \
+		jia_waitcv(x); \
+		jia_resetcv(x); \
+	}
+/* A self-scheduled loop: each GETSUB gives the next of 0 .. max to somebody,
+ * and -1 to all @n ranks when none is left; that is a barrier, too. */
+#define GSDEC(x) int x;
+#define GSINIT(x) (x) = jia_gsinit();
+#define GETSUB(x, sub, max, n) (sub) = jia_getsub(x, max, n);
 #define G_MALLOC(x) jia_alloc(x);
 #define G2_MALLOC(x, y) jia_alloc2p(x, y);
 #define CLOCK(x) (x) = jia_clock();

@@ -89,6 +89,7 @@ static void draw_config(struct sim_plan *p, struct sim_rng *r)
 	c->migrate = sim_below(r, 2);
 	c->log = PICK(r, 16, 16, 40, 65536 >> 6);
 	c->releases = PICK(r, 4, 4, 10, 1024);
+	c->names = 64;
 	c->tree = from_to(r, 1, 8);
 	c->cache = PICK(r, 1, 2, 3, 8, 1000, 1000);
 	c->populate = c->block = DSM_CONFIG_PAGE;
