@@ -54,8 +54,11 @@ void dsm_cond_wait(struct dsm_thread *t, dsm_name cond)
 	struct dsm_queue_node *q = dsm_queue_own(n, token);
 
 	__atomic_store_n(&q->go.value, 0, __ATOMIC_RELAXED);
-	push(n, p, token);
+	if (!DSM_BROKEN(cond_late))
+		push(n, p, token);
 	dsm_unlock(t, lock);
+	if (DSM_BROKEN(cond_late))
+		push(n, p, token);
 	dsm_wait_word(n, &q->go, 0, DSM_WAIT_COND, (int64_t)cond, 0);
 	dsm_lock(t, lock);
 }

@@ -127,9 +127,13 @@ void dsm_flag_wait(struct dsm_node *n, int flag)
 	while (!(now & 1) && now >> 1 == first >> 1) {
 		uint32_t old = sul_word_read(word);
 
-		amo(n, owner_of(n, flag), mark, SUL_AMO_OR,
-		    UINT64_C(1) << (n->rank % 64), 0);
+		if (!DSM_BROKEN(flag_late))
+			amo(n, owner_of(n, flag), mark, SUL_AMO_OR,
+			    UINT64_C(1) << (n->rank % 64), 0);
 		now = look(n, flag);
+		if (DSM_BROKEN(flag_late))
+			amo(n, owner_of(n, flag), mark, SUL_AMO_OR,
+			    UINT64_C(1) << (n->rank % 64), 0);
 		if (now & 1 || now >> 1 != first >> 1)
 			return;
 		dsm_wait_word(n, word, old, DSM_WAIT_FLAG, flag, 0);

@@ -48,7 +48,8 @@ static void acquire(struct dsm_thread *t, dsm_name lock, enum dsm_hold hold,
 	t->depth++;
 	if (!n->cfg.hardware) {
 		dsm_log_acquire(n, lock, last);
-		dsm_log_acquire(n, lock | DSM_NAME_READERS, readers);
+		if (!DSM_BROKEN(readers_blind))
+			dsm_log_acquire(n, lock | DSM_NAME_READERS, readers);
 		dsm_apply(n);
 	}
 	dsm_stat_add(n->stats, locks, 1);
@@ -76,7 +77,7 @@ static void wait_for_readers(struct dsm_thread *t, dsm_name lock)
 	struct dsm_queue_node *q = dsm_queue_own(n, token);
 	uint64_t mark = (uint64_t)token << 32;
 
-	if (!dsm_place_get(n, p))
+	if (!dsm_place_get(n, p) || DSM_BROKEN(writer_first))
 		return;
 	__atomic_store_n(&q->clear.value, 0, __ATOMIC_RELAXED);
 	if (dsm_place_amo(n, p, SUL_AMO_OR, mark, 0) & READERS)
@@ -111,7 +112,8 @@ static void publish(struct dsm_thread *t, dsm_name lock)
 		dsm_ref ref;
 
 		s.prev = was;
-		dsm_log_acquire(n, s.lock, was);
+		if (!DSM_BROKEN(reader_leaves))
+			dsm_log_acquire(n, s.lock, was);
 		dsm_apply(n);
 		ref = dsm_log_release(n, t, &s);
 		was = dsm_place_amo(n, p, SUL_AMO_CAS, ref, s.prev);
