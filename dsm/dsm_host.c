@@ -25,6 +25,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "dsm_message.h"
+
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -541,6 +543,8 @@ struct dsm_host *dsm_host_open(void)
 	h->bytes = h->settings.value.region;
 	open_port(h);
 	map_application_view(h);
+	if (dsm_inbox_open(h))
+		env_fail(h, -ENOMEM, "making the inbox for messages");
 	dsm_host_current = h;
 	dsm_segv_install(h);
 	pthread_atfork(NULL, NULL, in_child);

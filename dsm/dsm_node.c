@@ -29,6 +29,7 @@ static void lay_out(const struct dsm_node_config *c, struct dsm_layout *at)
 	dsm_name_layout(at, c->cfg, c->ranks);
 	dsm_lock_layout(at, c->cfg);
 	dsm_flag_layout(at, c->ranks);
+	dsm_inbox_layout(at);
 	dsm_call_layout(at);
 	dsm_barrier_layout(at, pages_of(c));
 }

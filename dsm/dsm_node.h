@@ -134,6 +134,7 @@ struct dsm_layout {
 	uint64_t log_head, log, releases, locks, nodes, barrier, up, down;
 	uint64_t names_used, heads, entries; /* of the table of names */
 	uint64_t flags_at, wakes, counts; /* dsm_flag.c */
+	uint64_t inbox; /* dsm_message.c */
 	uint64_t meet, calls;
 	uint64_t release_bytes; /* of one entry of the ring of releases */
 	uint64_t sync_bytes;
@@ -412,6 +413,10 @@ void dsm_flag_wait(struct dsm_node *n, int flag);
 uint64_t dsm_count_add(struct dsm_node *n, int nr, uint64_t by);
 void dsm_count_zero(struct dsm_node *n, int nr);
 
+/* --- dsm_message.c ------------------------------------------------------------------------ */
+
+void dsm_inbox_layout(struct dsm_layout *at);
+
 /* --- dsm_barrier.c ------------------------------------------------------------------------- */
 
 enum dsm_meeting {
@@ -432,6 +437,9 @@ void dsm_barrier(struct dsm_thread *t, enum dsm_meeting kind);
  */
 int dsm_alloc(struct dsm_node *n, uint64_t bytes, uint64_t block, int home,
 	      unsigned int order, uint32_t *page);
+/* The same with block[i] bytes for each rank in round i, all at least 1. */
+int dsm_alloc_rounds(struct dsm_node *n, uint64_t bytes, const int *block,
+		     int home, unsigned int order, uint32_t *page);
 /*
  * Between two rendezvous, the first a DSM_MEET_WAIT: when a rank has left a
  * barrier, others may still be refreshing their copies from it.  -EINVAL:

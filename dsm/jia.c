@@ -147,21 +147,9 @@ static unsigned int unit_order(const struct dsm_host *h)
 	return order;
 }
 
-static void *allocate(struct dsm_host *h, uint64_t bytes, uint64_t block,
-		      int64_t home, const void *site)
+/* The address of what was allocated, unless it was not. */
+static void *finish(struct dsm_host *h, uint64_t bytes, int err, uint32_t page)
 {
-	uint32_t page;
-	int err;
-
-	if (!bytes)
-		dsm_host_fail(h, "0 bytes were asked for");
-	if (!block)
-		dsm_host_fail(h, "the block size is 0; at least 1 byte");
-	if (home < 0 || home >= hostc)
-		dsm_host_fail(h, "rank %lld does not exist; 0 to %d do",
-			      (long long)home, hostc - 1);
-	dsm_public_record(h, DSM_CALL_jia_alloc, bytes, block, (uint64_t)home, site);
-	err = dsm_alloc(h->node, bytes, block, (int)home, unit_order(h), &page);
 	if (err == -ENOSPC)
 		dsm_host_fail(h, "more than %d pieces of memory are allocated",
 			      DSM_EXTENTS_MAX);
@@ -174,6 +162,30 @@ static void *allocate(struct dsm_host *h, uint64_t bytes, uint64_t block,
 			dsm_heap_used(&h->node->heap) << 12);
 	dsm_public_leave();
 	return h->base + ((uint64_t)page << 12);
+}
+
+static void check_home(struct dsm_host *h, uint64_t bytes, int64_t home)
+{
+	if (!bytes)
+		dsm_host_fail(h, "0 bytes were asked for");
+	if (home < 0 || home >= hostc)
+		dsm_host_fail(h, "rank %lld does not exist; 0 to %d do",
+			      (long long)home, hostc - 1);
+}
+
+static void *allocate(struct dsm_host *h, uint64_t bytes, uint64_t block,
+		      int64_t home, const void *site)
+{
+	uint32_t page;
+	int err;
+
+	if (bytes && !block)
+		dsm_host_fail(h, "the block size is 0; at least 1 byte");
+	check_home(h, bytes, home);
+	dsm_public_record(h, DSM_CALL_jia_alloc, bytes, block, (uint64_t)home,
+			  site);
+	err = dsm_alloc(h->node, bytes, block, (int)home, unit_order(h), &page);
+	return finish(h, bytes, err, page);
 }
 
 /* JIAJIA's sizes are ints; what is below 0 was meant to be more than 2 GiB. */
@@ -231,6 +243,44 @@ unsigned long jia_alloc(int size)
 	int home = (int)(h->call_nr++ % (unsigned int)hostc);
 
 	return allocate_int(h, size, size, home, DSM_SITE);
+}
+
+/* The rounds that @bytes take, checked; mixed into one number. */
+static uint64_t check_rounds(struct dsm_host *h, uint64_t bytes,
+			     const int *block)
+{
+	uint64_t unit = UINT64_C(4096) << unit_order(h), hash = 0, used = 0;
+
+	if (!block)
+		dsm_host_fail(h, "the block sizes must not be NULL");
+	for (uint64_t i = 0; used < bytes; i++) {
+		uint64_t b = dsm_public_size(h, "block size", block[i]);
+
+		if (!b)
+			dsm_host_fail(
+				h,
+				"the block size of round %llu is 0; at least 1 byte",
+				(unsigned long long)i);
+		used += (b + unit - 1) / unit * unit * (unsigned int)hostc;
+		hash = dsm_name_hash(hash + b);
+	}
+	return hash;
+}
+
+unsigned long jia_alloc3b(int size, int *block, int starthost)
+{
+	struct dsm_host *h = DSM_ENTER("jia_alloc3b");
+	uint64_t bytes = dsm_public_size(h, "size", size), hash;
+	uint32_t page;
+	int err;
+
+	check_home(h, bytes, starthost);
+	hash = check_rounds(h, bytes, block);
+	dsm_public_record(h, DSM_CALL_jia_alloc3b, bytes, hash,
+			  (uint64_t)starthost, DSM_SITE);
+	err = dsm_alloc_rounds(h->node, bytes, block, starthost, unit_order(h),
+			       &page);
+	return (unsigned long)finish(h, bytes, err, page);
 }
 
 void *jia_malloc(size_t bytes)
@@ -374,10 +424,19 @@ void jia_config(int key, int value)
 		change(h, "migrate", value ? "yes" : "no",
 		       DSM_SITE);
 		break;
+	case WVEC: /* a refresh stores into a copy only what has changed */
+		if (value)
+			change(h, "update", "always", DSM_SITE);
+		else if (h->settings.value.update == DSM_UPDATE_ALWAYS)
+			change(h, "update", "adaptive", DSM_SITE);
+		break;
+	case LOADBAL:
+		h->balance = value;
+		/* fall through */
 	case ADWD: /* unshared home pages are never looked at */
 	case BROADCAST: /* barriers are trees */
-	case LOADBAL:
-	case WVEC:
+		dsm_public_record(h, DSM_CALL_jia_config, (uint64_t)key,
+				  (uint64_t)value, 0, DSM_SITE);
 		break;
 	default:
 		dsm_host_fail(

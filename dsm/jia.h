@@ -54,12 +54,27 @@ enum {
 #define ON 1
 #endif
 
+/* Wildcards of jia_recv(). */
+#define MSG_PROC_ALL (-1)
+#define MSG_TAG_ALL (-1)
+
+/* Operations of jia_reduce(). */
+#define SUM_INT 0
+#define MAX_INT 1
+#define MIN_INT 2
+#define SUM_FLOAT 10
+#define MAX_FLOAT 11
+#define MIN_FLOAT 12
+#define SUM_DOUBLE 20
+#define MAX_DOUBLE 21
+#define MIN_DOUBLE 22
+
 /* Keys of jia_config(). */
 #define HMIG 0 /* move a page's home to its only writer */
 #define ADWD 1 /* stop looking for writes to pages that only their home has */
 #define BROADCAST 2 /* tree barriers (ours always are) */
-#define LOADBAL 3
-#define WVEC 4
+#define LOADBAL 3 /* jia_divtask() shares out by power */
+#define WVEC 4 /* keep copies, and store into them only what has changed */
 
 /* --- start and end ---------------------------------------------------------- */
 
@@ -89,6 +104,9 @@ JIA_API unsigned long jia_alloc2(int size, int block); /* from rank 0 */
 JIA_API unsigned long jia_alloc2p(int size, int proc); /* all on one rank */
 JIA_API unsigned long jia_alloc1(int size); /* all on rank 0 */
 JIA_API unsigned long jia_alloc(int size); /* on one rank, the next each call */
+/* Round i of the ranks gets blocks of block[i] bytes (each at least 1); there
+ * are as many elements as it takes rounds until @size is used up. */
+JIA_API unsigned long jia_alloc3b(int size, int *block, int starthost);
 
 /* --- memory: ours ------------------------------------------------------------ */
 
@@ -129,6 +147,39 @@ JIA_API int jia_newcv(void);
  * jia_barrier().  1 .. the parameter `threads`.  Call it while no other thread
  * of the rank is inside a jia_ call; 1 goes back to a single thread. */
 JIA_API void jia_threads(int n);
+
+/* --- messages and collective operations -------------------------------------------
+ *
+ * They make nothing visible in shared memory, but their buffers may be there.
+ * Of one rank's messages to another, those that match are received in the order
+ * in which they were sent.  jia_send() returns when @buf may be used again: it
+ * needs no jia_recv() to go on, only that the receiver is in some call of this
+ * library now and then.
+ */
+#if defined(__cplusplus) || __STDC_VERSION__ >= 199901L
+JIA_API void jia_send(const void *buf, int len, int toproc, int tag);
+/* Wait for a message of @fromproc (or MSG_PROC_ALL) with @tag (or MSG_TAG_ALL);
+ * its length.  One that is longer than @len ends the job. */
+JIA_API int jia_recv(void *buf, int len, int fromproc, int tag);
+/* Combine @count elements of all ranks with @op (SUM_INT ... MIN_DOUBLE); the
+ * result is in @rcv on all ranks.  Collective.  The order in which floating
+ * point numbers are added depends on the number of ranks and @root only. */
+JIA_API void jia_reduce(const void *snd, void *rcv, int count, int op,
+			int root);
+/* Copy @root's @len bytes to all others.  Collective. */
+JIA_API void jia_bcast(void *buf, int len, int root);
+#else /* as old programs redeclare them */
+JIA_API void jia_send(char *buf, int len, int toproc, int tag);
+JIA_API int jia_recv(char *buf, int len, int fromproc, int tag);
+JIA_API void jia_reduce(char *snd, char *rcv, int count, int op, int root);
+JIA_API void jia_bcast(char *buf, int len, int root);
+#endif
+/* Measure how fast each rank computes at present (it takes 2 ms).  Collective.
+ * With jia_config(LOADBAL, ON), jia_divtask() goes by that from now on. */
+JIA_API void jia_loadcheck(void);
+/* In: the first and the last of a range, the same on all ranks.  Out: the first
+ * and last of this rank's share (none: end is begin - 1). */
+JIA_API void jia_divtask(int *begin, int *end);
 
 /* --- locks and conditions: ours --------------------------------------------------
  *
