@@ -106,16 +106,27 @@ void jia_init(int argc, char **argv)
 	dsm_public_leave();
 }
 
-void jia_exit(void)
+static void end(struct dsm_host *h, const void *site)
 {
-	struct dsm_host *h = DSM_ENTER("jia_exit");
-
 	dsm_public_refuse_threads(h);
-	dsm_public_meet(h, DSM_MEET_EXIT, DSM_SITE);
+	dsm_public_meet(h, DSM_MEET_EXIT, site);
 	dsm_stats_update(h->node);
 	h->exited = true;
 	sul_job_set_state(h->job, SUL_RANK_EXITED);
 	dsm_public_leave();
+}
+
+void jia_exit(void)
+{
+	end(DSM_ENTER("jia_exit"), DSM_SITE);
+}
+
+void jia_main_end(void)
+{
+	const struct dsm_host *h = dsm_host_current;
+
+	if (!h || !h->exited)
+		end(DSM_ENTER("jia_main_end"), DSM_SITE);
 }
 
 void jia_error(const char *fmt, ...)

@@ -85,6 +85,9 @@ JIA_API void jia_init(int argc, char **argv);
  * memory go on working afterwards; synchronisation does not. */
 JIA_API void jia_exit(void);
 
+/* Ours: jia_exit(), unless that has been called (MAIN_END is this). */
+JIA_API void jia_main_end(void);
+
 /* End the job with a message of the program's own, exit status 1. */
 #if defined(__cplusplus) || __STDC_VERSION__ >= 199901L
 JIA_API void jia_error(const char *fmt, ...) JIA_PRINTF(1, 2);
@@ -264,7 +267,7 @@ JIA_API unsigned int jia_stopstat(void);
 #define EXTERN_ENV ;
 #define MAIN_ENV ;
 #define MAIN_INITENV(x, y) ;
-#define MAIN_END jia_exit();
+#define MAIN_END jia_main_end();
 /* A pause is a condition variable: set by one, accepted (and reset) by another,
  * polled (waited for, and left set) by any number. */
 #define PAUSEDEC(x) int x;

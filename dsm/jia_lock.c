@@ -59,16 +59,17 @@ static void check_take(struct dsm_host *h, const struct dsm_thread *t,
 {
 	char text[DSM_NAME_TEXT];
 
-	dsm_name_text(name, text, sizeof(text));
-	if (held(t, name))
+	if (held(t, name)) {
+		dsm_name_text(name, text, sizeof(text));
 		dsm_host_fail(h, "lock %s is held by this thread already",
 			      text);
+	}
 	check_depth(h, t);
 }
 
-/* May @t release @name, by a call for plain locks or for reader-writer ones? */
-static void check_release(struct dsm_host *h, const struct dsm_thread *t,
-			  dsm_name name, bool plain)
+_Noreturn static void refuse_release(struct dsm_host *h,
+				     const struct dsm_thread *t, dsm_name name,
+				     bool plain)
 {
 	const struct dsm_scope *s = held(t, name);
 	char text[DSM_NAME_TEXT], top[DSM_NAME_TEXT];
@@ -83,12 +84,20 @@ static void check_release(struct dsm_host *h, const struct dsm_thread *t,
 			"lock %s cannot be released now: lock %s was taken last and goes first",
 			text, top);
 	}
-	if (plain != (s->hold == DSM_HOLD_LOCK))
-		dsm_host_fail(h, "lock %s was taken by %s; release it with %s",
-			      text,
-			      plain ? "jia_rdlock() or jia_wrlock()" :
-				      "jia_lock() or jia_trylock()",
-			      plain ? "jia_rwunlock()" : "jia_unlock()");
+	dsm_host_fail(h, "lock %s was taken by %s; release it with %s", text,
+		      plain ? "jia_rdlock() or jia_wrlock()" :
+			      "jia_lock() or jia_trylock()",
+		      plain ? "jia_rwunlock()" : "jia_unlock()");
+}
+
+/* May @t release @name, by a call for plain locks or for reader-writer ones? */
+static void check_release(struct dsm_host *h, const struct dsm_thread *t,
+			  dsm_name name, bool plain)
+{
+	const struct dsm_scope *s = t->depth ? &t->scope[t->depth - 1] : NULL;
+
+	if (!s || s->lock != name || plain != (s->hold == DSM_HOLD_LOCK))
+		refuse_release(h, t, name, plain);
 }
 
 /* --- locks ------------------------------------------------------------------------ */

@@ -29,7 +29,7 @@ static int expected(int what, int i)
 
 static void reduce_ints(int what, int root, int nr)
 {
-	int a[NR], b[NR] = { 0 };
+	int a[NR] = { 0 }, b[NR] = { 0 };
 
 	for (int i = 0; i < nr; i++)
 		a[i] = element(jia_pid, i);
@@ -42,7 +42,7 @@ static void reduce_ints(int what, int root, int nr)
 
 static void reduce_floats(int what, int root, int nr)
 {
-	float a[NR], b[NR] = { 0 };
+	float a[NR] = { 0 }, b[NR] = { 0 };
 
 	for (int i = 0; i < nr; i++)
 		a[i] = (float)element(jia_pid, i);
@@ -54,7 +54,7 @@ static void reduce_floats(int what, int root, int nr)
 
 static void reduce_doubles(int what, int root, int nr)
 {
-	double a[NR], b[NR] = { 0 };
+	double a[NR] = { 0 }, b[NR] = { 0 };
 
 	for (int i = 0; i < nr; i++)
 		a[i] = element(jia_pid, i);

@@ -134,7 +134,7 @@ static long long job_bytes(void)
 {
 	long long sum = 0;
 
-	for (int fd = 0; fd < 64; fd++) {
+	for (int fd = 0; fd < 512; fd++) {
 		struct stat st;
 
 		if (!fstat(fd, &st) && S_ISREG(st.st_mode) && !st.st_nlink)
