@@ -116,17 +116,27 @@ static void end(struct dsm_host *h, const void *site)
 	dsm_public_leave();
 }
 
-void jia_exit(void)
+/*
+ * Many a program written in old C falls off the end of main() behind its call of
+ * jia_exit(); its exit status is then what a function's result is left in, and
+ * shall be 0.  So what jia.h declares as void returns an int in fact.
+ */
+JIA_API int exit_with_0(void) __asm__("jia_exit");
+JIA_API int main_end_with_0(void) __asm__("jia_main_end");
+
+int exit_with_0(void)
 {
 	end(DSM_ENTER("jia_exit"), DSM_SITE);
+	return 0;
 }
 
-void jia_main_end(void)
+int main_end_with_0(void)
 {
 	const struct dsm_host *h = dsm_host_current;
 
 	if (!h || !h->exited)
 		end(DSM_ENTER("jia_main_end"), DSM_SITE);
+	return 0;
 }
 
 void jia_error(const char *fmt, ...)

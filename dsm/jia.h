@@ -76,6 +76,12 @@ enum {
 #define LOADBAL 3 /* jia_divtask() shares out by power */
 #define WVEC 4 /* keep copies, and store into them only what has changed */
 
+#if !defined(__cplusplus) && \
+	(!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
+extern char *optarg; /* was in stdio.h when old programs were new */
+extern int optind, opterr, optopt;
+#endif
+
 /* --- start and end ---------------------------------------------------------- */
 
 /* Join the job.  Collective.  @argc, @argv are left as they are. */
@@ -89,7 +95,8 @@ JIA_API void jia_exit(void);
 JIA_API void jia_main_end(void);
 
 /* End the job with a message of the program's own, exit status 1. */
-#if defined(__cplusplus) || __STDC_VERSION__ >= 199901L
+#if defined(__cplusplus) || \
+	(defined(__STDC_VERSION__) && __STDC_VERSION__ >= 199901L)
 JIA_API void jia_error(const char *fmt, ...) JIA_PRINTF(1, 2);
 #else
 JIA_API void jia_error(char *, ...); /* as old programs redeclare it */
@@ -159,7 +166,8 @@ JIA_API void jia_threads(int n);
  * needs no jia_recv() to go on, only that the receiver is in some call of this
  * library now and then.
  */
-#if defined(__cplusplus) || __STDC_VERSION__ >= 199901L
+#if defined(__cplusplus) || \
+	(defined(__STDC_VERSION__) && __STDC_VERSION__ >= 199901L)
 JIA_API void jia_send(const void *buf, int len, int toproc, int tag);
 /* Wait for a message of @fromproc (or MSG_PROC_ALL) with @tag (or MSG_TAG_ALL);
  * its length.  One that is longer than @len ends the job. */
