@@ -1,6 +1,7 @@
 # make            libraries, tools and programs, all under build/
 # make run        set up, build, run the main job and show its verified result
 # make check      set up, build, run all tests
+# make bench      what every operation costs, and programs next to MPI and threads
 # make lint       layers, format, clang-tidy, shellcheck, man pages
 # make check-mutants    the tests find every rule that is taken away
 # make check-asan check-tsan check-valgrind    the tests under each of them
@@ -22,7 +23,10 @@ PREFIX  ?= /usr/local
 BINDIR  ?= $(PREFIX)/bin
 LIBDIR  ?= $(PREFIX)/lib
 INCDIR  ?= $(PREFIX)/include
+MODDIR  ?= $(LIBDIR)/jia/gfortran
 MANDIR  ?= $(PREFIX)/share/man
+DOCDIR  ?= $(PREFIX)/share/doc/dajia
+DATADIR ?= $(PREFIX)/share/dajia
 INSTALL ?= install
 CFLAGS  ?= -O2 -g
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes \
@@ -69,7 +73,7 @@ apps_src  := $(filter-out apps/app.c,$(call programs,apps))
 tools_src := $(call programs,tools)
 tests_src := $(call programs,tests) $(wildcard tests/litmus/*.c) \
 	$(patsubst %/,%.c,$(filter-out $(addprefix tests/,unit/ tools/ litmus/ \
-	sim/),$(sort $(dir $(wildcard tests/*/*.c)))))
+	sim/ bench/),$(sort $(dir $(wildcard tests/*/*.c)))))
 apps  := $(apps_src:%.c=$(O)/%)
 tools := $(tools_src:tools/%.c=$(O)/bin/%)
 tests := $(sort $(tests_src:%.c=$(O)/%)) \
@@ -82,7 +86,14 @@ sul_so := $(lib)/libsul.so.$(VERSION)
 libs := $(lib)/libsul.a $(lib)/libsul.so $(lib)/libjia.a $(lib)/libjia.so \
 	$(lib)/pkgconfig/jia.pc $(O)/include/jia.h
 
-.PHONY: all tests mutants check-mutants deps deps-ci run check lint tidy check-asan check-tsan \
+# Wrappers of the compilers; Fortran where there is a compiler for it.
+ifeq ($(origin FC),default)
+FC := $(shell command -v gfortran 2> /dev/null)
+endif
+wrappers := jiacc jiac++ $(if $(FC),jiaf90)
+libs += $(wrappers:%=$(O)/bin/%) $(if $(FC),$(lib)/libjiaf.a)
+
+.PHONY: all tests bench mutants check-mutants deps deps-ci run check lint tidy check-asan check-tsan \
 	check-valgrind install clean help FORCE
 all: $(libs) $(apps) $(tools)
 
@@ -140,6 +151,24 @@ $(lib)/pkgconfig/jia.pc: dsm/jia.pc.in Makefile
 	$(Q)$(call pc,$(abspath $(O)),$(abspath $(lib)),$(abspath \
 		$(O)/include),-Wl$(comma)-rpath$(comma)$${libdir} ) > $@
 comma := ,
+
+# The wrappers are one script, which looks at its name.
+cc_paths = sed -e 's|@prefix@|$(1)|;s|@bindir@|$(2)|;s|@libdir@|$(3)|' \
+	-e 's|@includedir@|$(4)|;s|@moddir@|$(5)|;s|@version@|$(VERSION)|' \
+	tools/jiacc.in
+$(O)/bin/jiacc: tools/jiacc.in Makefile
+	@mkdir -p $(@D)
+	$(Q)$(call cc_paths,$(abspath $(O)),$(abspath $(O)/bin),$(abspath \
+		$(lib)),$(abspath $(O)/include),$(abspath $(O)/include)) > $@
+	$(Q)chmod +x $@
+$(O)/bin/jiac++ $(O)/bin/jiaf90: $(O)/bin/jiacc
+	$(Q)ln -sf $(<F) $@
+
+$(O)/obj/dsm/jia_f90.o: dsm/jia.f90 Makefile $(O)/flags
+	@mkdir -p $(@D) $(O)/include
+	$(call say,FC)
+	$(Q)$(FC) -O2 -g -fPIC -J$(O)/include -c -o $@ $<
+$(lib)/libjiaf.a: $(O)/obj/dsm/jia_f90.o
 
 # --- programs -----------------------------------------------------------------
 link = $(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) \
@@ -225,6 +254,22 @@ check: deps all tests $(if $(sim),mutants)
 check-mutants: all tests mutants
 	$(call run_tests,mutants)
 
+# What programs are compared with; the MPI one is built where there is MPI.
+MPICC ?= mpicc
+bench_programs := $(O)/tests/bench/mm_threads \
+	$(if $(shell command -v $(MPICC)),$(O)/tests/bench/sor_mpi)
+$(O)/tests/bench/mm_threads: $(call objs,tests/bench/mm_threads.c)
+	@mkdir -p $(@D)
+	$(call say,LD)
+	$(link)
+$(O)/tests/bench/sor_mpi: tests/bench/sor_mpi.c Makefile $(O)/flags
+	@mkdir -p $(@D)
+	$(call say,MPI)
+	$(Q)$(MPICC) $(CODE_CPPFLAGS) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< -lm
+bench: all $(bench_programs)
+	$(O)/bin/jiabench --np=2,4,8 --hardware --count
+	O=$(O) tests/bench/run
+
 lint: $(run-tests)
 	$(call run_tests,lint)
 
@@ -244,7 +289,8 @@ sanitize-tsan: tests
 	$(call run_tests,tsan)
 
 # --- clang-tidy: a stamp per file ---------------------------------------------
-tidy_src := $(wildcard comm/*.c dsm/*.c apps/*.c tools/*.c tests/*.c tests/*/*.c)
+tidy_src := $(filter-out tests/bench/sor_mpi.c,$(wildcard \
+	comm/*.c dsm/*.c apps/*.c tools/*.c tests/*.c tests/*/*.c))
 tidy: $(tidy_src:%.c=$(O)/tidy/%)
 $(O)/tidy/%: %.c .clang-tidy apps/.clang-tidy tests/.clang-tidy $(wildcard */*.h */*.def kernel/uapi/*.h)
 	@mkdir -p $(@D)
@@ -267,6 +313,17 @@ install: all
 		cp -P $(lib)/$$l.so $(lib)/$$l.so.$(SONAME) \
 			$(DESTDIR)$(LIBDIR) || exit; done
 	$(INSTALL) -m 644 dsm/jia.h $(DESTDIR)$(INCDIR)
+	$(call cc_paths,$(PREFIX),$(BINDIR),$(LIBDIR),$(INCDIR),$(MODDIR)) > \
+		$(DESTDIR)$(BINDIR)/jiacc
+	chmod 755 $(DESTDIR)$(BINDIR)/jiacc
+	for w in $(filter-out jiacc,$(wrappers)); do \
+		ln -sf jiacc $(DESTDIR)$(BINDIR)/$$w || exit; done
+	$(if $(FC),$(INSTALL) -d $(DESTDIR)$(MODDIR))
+	$(if $(FC),$(INSTALL) -m 644 $(O)/include/jia.mod $(DESTDIR)$(MODDIR))
+	$(if $(FC),$(INSTALL) -m 644 $(lib)/libjiaf.a $(DESTDIR)$(LIBDIR))
+	$(INSTALL) -d $(DESTDIR)$(DATADIR) $(DESTDIR)$(DOCDIR)/examples
+	$(INSTALL) -m 644 dsm/jia.f90 $(DESTDIR)$(DATADIR)
+	$(INSTALL) -m 644 $(wildcard doc/examples/*) $(DESTDIR)$(DOCDIR)/examples
 	$(call pc,$(PREFIX),$(LIBDIR),$(INCDIR)) > \
 		$(DESTDIR)$(LIBDIR)/pkgconfig/jia.pc
 	for m in $(man); do $(INSTALL) -m 644 $$m \

@@ -264,7 +264,7 @@ app_report(const struct app *a, const char *fmt, ...)
 	va_start(ap, fmt);
 	vprintf(fmt, ap);
 	va_end(ap);
-	printf(", %d rank%s: %.3f s\n", hostc, hostc == 1 ? "" : "s",
+	printf(", %d rank%s: %.6f s\n", hostc, hostc == 1 ? "" : "s",
 	       a->seconds);
 }
 

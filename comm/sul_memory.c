@@ -32,8 +32,13 @@ void sul_memory_copy_out(void *dst, const void *src, size_t len)
 
 /* A whole aligned word is stored at once: racy but benign readers of the
  * target never see half of a value (DESIGN, rule 3). */
-static void store_run(char *dst, const char *src, size_t len)
+static inline void store_run(char *dst, const char *src, size_t len)
 {
+	if (len < 8) { /* without a call: many runs are a byte or an int */
+		for (size_t i = 0; i < len; i++)
+			dst[i] = src[i];
+		return;
+	}
 	if (len == 8 && !((uintptr_t)dst & 7)) {
 		uint64_t v;
 

@@ -156,16 +156,24 @@ static bool word_exists(const struct sul_port *p, int rank, unsigned int w,
 	return range_exists(p, rank, w, off, 8) && !(off & 7);
 }
 
-static bool runs_fit(const struct sul_port *p, unsigned int w, uint64_t off,
-		     const struct sul_run *runs, size_t nr)
+/* One pass over the runs: there may be thousands of single bytes. */
+struct extent {
+	uint64_t bytes, end;
+	bool empty; /* a run of no bytes is among them */
+};
+
+static struct extent measure(const struct sul_run *runs, size_t nr)
 {
+	struct extent e = { 0 };
+
 	for (size_t i = 0; i < nr; i++) {
 		uint64_t end = (uint64_t)runs[i].off + runs[i].len;
 
-		if (!runs[i].len || end > p->window_bytes[w] - off)
-			return false;
+		e.bytes += runs[i].len;
+		e.end = end > e.end ? end : e.end;
+		e.empty |= !runs[i].len;
 	}
-	return true;
+	return e;
 }
 
 int sul_window_discard(struct sul_port *p, unsigned int w, uint64_t off,
@@ -210,23 +218,17 @@ int sul_putv(struct sul_port *p, int rank, unsigned int w, uint64_t off,
 	     const void *src, const struct sul_run *runs, size_t nr_runs,
 	     const struct sul_mirror *mirror)
 {
-	size_t bytes = 0;
+	struct extent e = measure(runs, nr_runs);
 
-	if (!range_exists(p, rank, w, off, 0) ||
-	    !runs_fit(p, w, off, runs, nr_runs))
+	if (e.empty || !range_exists(p, rank, w, off, e.end))
 		return -EINVAL;
-	if (mirror) {
-		if (!range_exists(p, rank, mirror->window, off, 0) ||
-		    !runs_fit(p, mirror->window, off, runs, nr_runs) ||
-		    !range_exists(p, rank, mirror->flag_window,
-				  mirror->flag_off, 1))
-			return -EINVAL;
-	}
+	if (mirror && (!range_exists(p, rank, mirror->window, off, e.end) ||
+		       !range_exists(p, rank, mirror->flag_window,
+				     mirror->flag_off, 1)))
+		return -EINVAL;
 	if (!nr_runs)
 		return 0;
-	for (size_t i = 0; i < nr_runs; i++)
-		bytes += runs[i].len;
-	sul_port_count(p, rank, bytes, 0);
+	sul_port_count(p, rank, e.bytes, 0);
 	return p->ops->putv(p, rank, w, off, src, runs, nr_runs, mirror);
 }
 

@@ -231,31 +231,76 @@ static void end_epoch(struct dsm_node *n, uint32_t nr)
 	dsm_apply(n);
 }
 
+/* What this rank has written; the length of n->list[0]. */
+static uint32_t release_all(struct dsm_node *n, const struct dsm_thread *t)
+{
+	uint32_t nr;
+
+	if (dsm_alone(n) && dsm_flush_idle(n) && !n->written.members) {
+		dsm_log_epoch_cut(n);
+		return 0;
+	}
+	dsm_enter(n, t);
+	dsm_flush(n);
+	nr = own_list(n, n->list[0]);
+	dsm_log_epoch_cut(n);
+	dsm_leave(n);
+	return nr;
+}
+
 static void rank_barrier(struct dsm_thread *t, enum dsm_meeting kind)
 {
 	struct dsm_node *n = t->node;
-	uint32_t nr = 0;
+	uint32_t nr;
+	bool work;
 
 	if (kind == DSM_MEET_WAIT) {
 		rendezvous(n, 0, kind);
 		dsm_stat_add(n->stats, waits, 1);
 		return;
 	}
-	dsm_enter(n, t);
-	dsm_flush(n);
-	nr = own_list(n, n->list[0]);
-	dsm_leave(n);
-	nr = rendezvous(n, nr, kind);
-	dsm_enter(n, t);
+	nr = rendezvous(n, release_all(n, t), kind);
+	work = nr || !dsm_alone(n);
+	if (work)
+		dsm_enter(n, t);
 	end_epoch(n, nr);
 	dsm_stat_add(n->stats, barriers, 1);
 	dsm_stats_update(n);
-	dsm_leave(n);
+	if (work)
+		dsm_leave(n);
 }
 
 static struct sul_word *meet_word(const struct dsm_node *n)
 {
 	return (void *)(n->sync + n->at.meet);
+}
+
+/* False: another thread of this rank came later, and has done the rest. */
+static bool all_here(struct dsm_thread *t)
+{
+	struct dsm_node *n = t->node;
+	uint32_t meeting;
+
+	dsm_enter(n, t);
+	meeting = n->meet_nr;
+	if (++n->meeting < n->threads) {
+		dsm_leave(n);
+		dsm_wait_word(n, meet_word(n), meeting, DSM_WAIT_THREADS, 0,
+			      0);
+		return false;
+	}
+	n->meeting = 0;
+	dsm_leave(n);
+	return true;
+}
+
+static void wake_threads(struct dsm_node *n)
+{
+	n->meet_nr++;
+	dsm_must(n, sul_notify(n->port, n->rank, DSM_W_SYNC, n->at.meet,
+			       n->meet_nr),
+		 "leaving a barrier");
+	dsm_must(n, sul_flush(n->port), "leaving a barrier");
 }
 
 void dsm_barrier(struct dsm_thread *t, enum dsm_meeting kind)
@@ -267,24 +312,12 @@ void dsm_barrier(struct dsm_thread *t, enum dsm_meeting kind)
 	};
 	struct dsm_node *n = t->node;
 	uint64_t start = n->env->now_ns(n->env_ctx);
-	uint32_t meeting;
 
-	dsm_enter(n, t);
-	meeting = n->meet_nr;
-	if (++n->meeting < n->threads) {
-		dsm_leave(n);
-		dsm_wait_word(n, meet_word(n), meeting, DSM_WAIT_THREADS, 0,
-			      0);
+	if (!dsm_alone(n) && !all_here(t))
 		return;
-	}
-	n->meeting = 0;
 	dsm_call_record(n, call[kind], NULL, t->site);
-	dsm_leave(n);
 	rank_barrier(t, kind);
-	n->meet_nr = meeting + 1;
-	dsm_must(n, sul_notify(n->port, n->rank, DSM_W_SYNC, n->at.meet,
-			       n->meet_nr),
-		 "leaving a barrier");
-	dsm_must(n, sul_flush(n->port), "leaving a barrier");
+	if (n->threads > 1)
+		wake_threads(n);
 	dsm_stat_add(n->stats, barrier_ns, n->env->now_ns(n->env_ctx) - start);
 }

@@ -31,6 +31,8 @@ void dsm_cache_discard(struct dsm_node *n, uint32_t unit)
 		 "giving back the memory of a page");
 	dsm_must(n, sul_window_discard(n->port, DSM_W_TWIN, off, len),
 		 "giving back the memory of a twin");
+	if (n->env->forget)
+		n->env->forget(n->env_ctx, unit, dsm_unit_pages(n, unit));
 }
 
 /* The next victim of a clock that goes round the cached units. */
@@ -94,6 +96,9 @@ static void make_room(struct dsm_node *n, uint32_t pages)
 static enum dsm_page_event event_of(const struct dsm_node *n, uint32_t unit,
 				    bool store)
 {
+	if (!store && n->state[unit] == DSM_PG_INVALID && n->cfg.predict &&
+	    n->wrote[unit])
+		return DSM_EV_STORE; /* it will be, so save the second fault */
 	if (!store)
 		return DSM_EV_LOAD;
 	if (dsm_home_here(n, unit) && dsm_dir_shared(n, unit))
@@ -101,15 +106,75 @@ static enum dsm_page_event event_of(const struct dsm_node *n, uint32_t unit,
 	return DSM_EV_STORE;
 }
 
+/* Could @unit be repaired along with @first, in the same way? */
+static bool alike(const struct dsm_node *n, uint32_t first, uint32_t unit,
+		  bool store)
+{
+	return unit < n->page_end && dsm_home(n, unit) >= 0 &&
+	       n->order[unit] == n->order[first] &&
+	       n->state[unit] == n->state[first] &&
+	       dsm_home_here(n, unit) == dsm_home_here(n, first) &&
+	       event_of(n, unit, store) == event_of(n, first, store);
+}
+
+/*
+ * How many units, from @unit on, to repair.  Where a thread's faults come in
+ * sequence they are repaired in runs, each twice as long as the last: a fault
+ * costs as much as copying 50 pages.
+ */
+static uint32_t run_length(const struct dsm_node *n, struct dsm_thread *t,
+			   uint32_t unit, bool store)
+{
+	uint32_t step = dsm_unit_pages(n, unit), most, nr = 1;
+
+	if (!t || unit != t->next_fault || !n->cfg.prefetch) {
+		if (t)
+			t->run = 1;
+		return 1;
+	}
+	most = 2 * t->run;
+	if (most > n->cfg.prefetch + 1)
+		most = (uint32_t)n->cfg.prefetch + 1;
+	if ((uint64_t)most * step > n->cache_pages / 4)
+		most = (uint32_t)(n->cache_pages / 4 / step) ?: 1;
+	while (nr < most && alike(n, unit, unit + nr * step, store))
+		nr++;
+	t->run = most;
+	return nr;
+}
+
+static void repair_run(struct dsm_node *n, uint32_t unit, uint32_t nr,
+		       enum dsm_page_event e)
+{
+	const unsigned int raise = DSM_ACT_RAISE_R | DSM_ACT_RAISE_RW;
+	const struct dsm_page_rule *rule =
+		dsm_page_rule((enum dsm_page_state)n->state[unit], e);
+	uint32_t step = dsm_unit_pages(n, unit);
+
+	if (rule->kind == DSM_RULE_GO && rule->acts & DSM_ACT_FETCH)
+		dsm_unit_fetch(n, unit, nr);
+	for (uint32_t i = 0; i < nr; i++)
+		dsm_unit_event(n, unit + i * step, e, DSM_ACT_FETCH | raise);
+	if (rule->kind == DSM_RULE_GO && rule->acts & raise)
+		dsm_unit_raise(n, unit, nr * step,
+			       rule->acts & DSM_ACT_RAISE_RW ? DSM_ACCESS_RW :
+							       DSM_ACCESS_R);
+}
+
 static void repair(struct dsm_node *n, struct dsm_thread *t, uint32_t unit,
 		   bool store)
 {
+	uint32_t nr = run_length(n, t, unit, store);
+	uint32_t pages = nr * dsm_unit_pages(n, unit);
+
 	if (t) {
 		t->recent[t->recent_at++ % DSM_RECENT_PER_THREAD] = unit;
+		t->next_fault = unit + pages;
 	}
 	if (n->state[unit] == DSM_PG_INVALID)
-		make_room(n, dsm_unit_pages(n, unit));
-	dsm_unit_event(n, unit, event_of(n, unit, store), 0);
+		make_room(n, pages);
+	repair_run(n, unit, nr, event_of(n, unit, store));
+	dsm_stat_add(n->stats, prefetched, nr - 1);
 	dsm_stat_add(n->stats, fault_write, store);
 	dsm_stat_add(n->stats, fault_read, !store);
 	if (dsm_home_here(n, unit))

@@ -104,6 +104,8 @@ static void get_loud(struct dsm_node *n, uint32_t unit, char *dst,
 	if (DSM_BROKEN(bit_after)) {
 		must_get(n, unit, DSM_W_FRAME, off, dst, len);
 		dsm_flush_port(n);
+		for (size_t i = 0; i < len; i += 16)
+			DSM_POINT(n);
 		len = 0;
 	}
 	must_get(n, unit, DSM_W_DIR, taken, &g->taken[0], 4);
@@ -139,19 +141,20 @@ void dsm_dir_get(struct dsm_node *n, uint32_t unit, char *dst, char *twin,
 }
 
 bool dsm_dir_got(struct dsm_node *n, uint32_t unit, const char *dst,
-		 const char *twin, const struct dsm_get *g)
+		 const char *twin, struct dsm_get *g)
 {
-	size_t len = dsm_unit_bytes(n, unit);
-
+	if (g->done)
+		return true;
 	if (g->quiet)
-		return g->flag[0] == DSM_TWIN_VALID &&
-		       g->flag[1] == DSM_TWIN_VALID &&
-		       (!dsm_diff_any(dst, twin, len) ||
-			DSM_BROKEN(quiet_any));
-	if (g->taken[0] != g->taken[1] && !DSM_BROKEN(get_once))
-		return false;
-	n->enrolled[unit] = 1;
-	return true;
+		g->done = g->flag[0] == DSM_TWIN_VALID &&
+			  g->flag[1] == DSM_TWIN_VALID &&
+			  (DSM_BROKEN(quiet_any) ||
+			   !dsm_diff_any(dst, twin, dsm_unit_bytes(n, unit)));
+	else
+		g->done = g->taken[0] == g->taken[1] || DSM_BROKEN(get_once);
+	if (g->done)
+		n->enrolled[unit] = 1;
+	return g->done;
 }
 
 void dsm_dir_deregister(struct dsm_node *n, uint32_t unit)
@@ -247,15 +250,27 @@ static void scan_mid(struct dsm_node *n, uint64_t mid,
 		put_back(n, mid, unknown);
 }
 
+static uint64_t top_words(const struct dsm_node *n)
+{
+	return ((uint64_t)n->page_end + 4095) / 4096;
+}
+
+bool dsm_dir_news(const struct dsm_node *n)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	for (uint64_t i = 0; i < top_words(n); i++)
+		if (__atomic_load_n(word_at(n, n->at.top + 8 * i),
+				    __ATOMIC_RELAXED))
+			return true;
+	return false;
+}
+
 void dsm_dir_scan(struct dsm_node *n,
 		  void (*fn)(struct dsm_node *n, uint32_t unit))
 {
-	uint64_t mid_words = (n->pages + 63) / 64;
-	uint64_t top_words = (mid_words + 63) / 64;
-
 	/* The writes before this release come before the look. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	for (uint64_t i = 0; i < top_words; i++) {
+	for (uint64_t i = 0; i < top_words(n); i++) {
 		uint64_t *top = word_at(n, n->at.top + 8 * i);
 		uint64_t bits;
 

@@ -80,6 +80,8 @@ static int alloc(struct dsm_node *n, uint64_t bytes, const struct cut *cut,
 		home = (home + 1) % n->ranks;
 		p += nr;
 	}
+	if (!err && n->page_end < first + pages)
+		n->page_end = first + pages;
 	if (!err)
 		*page = first;
 	dsm_leave(n);
@@ -112,6 +114,7 @@ static void forget_unit(struct dsm_node *n, uint32_t unit)
 	dsm_dir_forget(n, unit);
 	n->enrolled[unit] = 0;
 	n->age[unit] = n->probe[unit] = n->idle[unit] = 0;
+	n->wrote[unit] = 0;
 }
 
 int dsm_free(struct dsm_node *n, uint32_t page)
@@ -134,6 +137,8 @@ int dsm_free(struct dsm_node *n, uint32_t page)
 				       dsm_unit_off(n, page),
 				       (size_t)pages << n->page_shift),
 		 "freeing memory");
+	if (n->env->forget)
+		n->env->forget(n->env_ctx, page, pages);
 	for (uint32_t p = page; p < page + pages; p++) {
 		n->home[p] = 0;
 		n->order[p] = 0;

@@ -17,6 +17,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +29,7 @@
 #include "dsm_message.h"
 
 #ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_READ 22
 #define MADV_POPULATE_WRITE 23
 #endif
 #ifndef MAP_FIXED_NOREPLACE
@@ -263,30 +265,61 @@ static void env_protect(void *ctx, uint32_t page, uint32_t pages,
 		      strerror(err));
 }
 
+static void populate(struct dsm_host *h, char *at, size_t bytes, int advice)
+{
+	if (madvise(at, bytes, advice) && errno != EINVAL)
+		env_fail(h, -ENOMEM, "making room for shared pages");
+}
+
 /*
- * The first touch of a frame through the system view is a trap of its own.
- * Where faults come in sequence, one call makes the rest of the chunk present.
+ * The first touch of a page through an own window is a trap of its own (12 us;
+ * as an advice 3 us, and 1 us a page where many come together).  Where pages
+ * are worked on in sequence the rest of the chunk is made present at once.
  */
-static void env_prepare(void *ctx, uint32_t page, uint32_t pages)
+static void env_prepare(void *ctx, enum dsm_window w, uint32_t page,
+			uint32_t pages)
 {
 	struct dsm_host *h = ctx;
 	struct dsm_node *n = h->node;
+	struct dsm_bits *present = &h->present[w];
 	uint32_t chunk = (uint32_t)(n->cfg.populate >> n->page_shift);
 	uint32_t end = page + pages;
 
-	if (page && dsm_bits_test(&n->cached, dsm_unit_of(n, page - 1))) {
-		if (page % chunk)
-			return; /* came with the one before it */
-		if (end < page + chunk)
-			end = page + chunk;
+	while (page < end && dsm_bits_test(present, page))
+		page++;
+	if (page == end)
+		return;
+	if (page && dsm_bits_test(present, page - 1) &&
+	    end < (page | (chunk - 1)) + 1)
+		end = (page | (chunk - 1)) + 1;
+	if (end > n->page_end)
+		end = n->page_end;
+	populate(h, (char *)sul_window(h->port, w) + dsm_unit_off(n, page),
+		 (size_t)(end - page) << n->page_shift, MADV_POPULATE_WRITE);
+	for (uint32_t p = page; p < end; p++)
+		dsm_bits_set(present, p);
+}
+
+static void env_forget(void *ctx, uint32_t page, uint32_t pages)
+{
+	struct dsm_host *h = ctx;
+
+	for (uint32_t p = page; p < page + pages; p++) {
+		dsm_bits_clear(&h->present[DSM_W_FRAME], p);
+		dsm_bits_clear(&h->present[DSM_W_TWIN], p);
 	}
-	if (end > n->pages)
-		end = n->pages;
-	if (madvise(n->frame + dsm_unit_off(n, page),
-		    (size_t)(end - page) << n->page_shift,
-		    MADV_POPULATE_WRITE) &&
-	    errno != EINVAL)
-		env_fail(h, -ENOMEM, "making room for a page");
+}
+
+/* The same for the application view, whose owner has just faulted on it. */
+static void env_warm(void *ctx, uint32_t page, uint32_t pages,
+		     enum dsm_access access)
+{
+	struct dsm_host *h = ctx;
+
+	populate(h, h->base + dsm_unit_off(h->node, page),
+		 (size_t)pages << h->node->page_shift,
+		 access == DSM_ACCESS_RW ? MADV_POPULATE_WRITE :
+					   MADV_POPULATE_READ);
 }
 
 static void env_note(void *ctx, const char *text)
@@ -337,6 +370,8 @@ static void env_point(void *ctx)
 static const struct dsm_env env = {
 	.protect = env_protect,
 	.prepare = env_prepare,
+	.forget = env_forget,
+	.warm = env_warm,
 	.enter = env_enter,
 	.leave = env_leave,
 	.note = env_note,
@@ -442,11 +477,13 @@ static _Noreturn void fail_range(struct dsm_host *h, uint64_t from,
 	char what[DSM_REMEDY_MAX];
 
 	dsm_remedy(err, what, sizeof(what));
-	dsm_host_fail(
-		h, "the address range 0x%llx-0x%llx for shared memory %s: %s%s",
-		(unsigned long long)from, (unsigned long long)(from + bytes),
-		err == -EEXIST ? "is taken by the program" : "cannot be mapped",
-		strerror(-err), what);
+	dsm_host_fail(h,
+		      "the address range %#" PRIx64 "-%#" PRIx64
+		      " for shared memory %s: %s%s",
+		      from, from + bytes,
+		      err == -EEXIST ? "is taken by the program" :
+				       "cannot be mapped",
+		      strerror(-err), what);
 }
 
 static void map_application_view(struct dsm_host *h)
@@ -470,6 +507,15 @@ static void map_application_view(struct dsm_host *h)
 	/* Writing a core would bring every page of the region into being. */
 	madvise(at, h->bytes, MADV_DONTDUMP);
 	h->base = at;
+}
+
+static void open_present(struct dsm_host *h, struct dsm_bits *present)
+{
+	void *zeroed = calloc(1, dsm_bits_bytes(h->node->pages));
+
+	if (!zeroed)
+		env_fail(h, -ENOMEM, "making this rank's tables");
+	dsm_bits_init(present, h->node->pages, zeroed);
 }
 
 static void open_port(struct dsm_host *h)
@@ -500,6 +546,8 @@ static void open_port(struct dsm_host *h)
 	err = dsm_node_open(&h->node, &nc, h->port);
 	if (err)
 		env_fail(h, err, "making this rank's tables");
+	open_present(h, &h->present[DSM_W_FRAME]);
+	open_present(h, &h->present[DSM_W_TWIN]);
 	h->node->stats = (void *)sul_job_rank(h->job, nc.rank)->counters;
 }
 

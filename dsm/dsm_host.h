@@ -40,6 +40,10 @@ struct dsm_host {
 	struct sigaction segv_before, bus_before; /* whose signals they were */
 	struct sigaction library; /* libsigsegv's own handler */
 
+	/* Pages of FRAME and TWIN that are present in the own mapping: a hint.
+	 * Under the rank mutex. */
+	struct dsm_bits present[DSM_W_TWIN + 1];
+
 	/* The rank mutex, and what its holder keeps. */
 	pthread_mutex_t mutex;
 	uintptr_t owner; /* a thread's mark, see self_mark() */

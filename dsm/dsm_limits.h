@@ -22,8 +22,9 @@ enum {
 	 * the flush over many. */
 	DSM_EVICT_SHIFT = 6,
 	/* Refreshes of a cached unit before it is dropped to see whether it is
-	 * still used: first, and at most (doubled each time it was). */
-	DSM_PROBE_FIRST = 16,
+	 * still used: first (64 refreshes cost as much as the fault that follows
+	 * a wrong guess), and at most (doubled each time it was). */
+	DSM_PROBE_FIRST = 64,
 	DSM_PROBE_MAX = 4096,
 	/* Numbered locks: jia.h promises as many (Maxlocks). */
 	DSM_LOCKS = 1024,
@@ -37,6 +38,12 @@ enum {
 	DSM_COUNTS = 64,
 	/* Notices read from a log at once: one page. */
 	DSM_INCOMING = 1024,
+	/* What comparing one page that did not change takes, ns: between 40
+	 * (cached) and 400; and pages that are always watched. */
+	DSM_COMPARE_NS = 200,
+	DSM_WATCH_MIN = 32,
+	/* Units repaired together, at most: the largest `prefetch`, and one. */
+	DSM_RUN_MAX = 65,
 	/* Pieces of the heap, allocated or free. */
 	DSM_EXTENTS_MAX = 1 << 16,
 	/* Collective calls that a rank remembers, for naming a difference. */

@@ -9,7 +9,10 @@
  * Invariant: a thread that holds the lock and finds its queue node's `next` set
  *            hands over directly: one hop, with the reference in the node.
  * Threads:   each thread of each rank has a queue node per nesting level.
- * Locks:     the rank mutex is taken for the pages, not while waiting.
+ * Locks:     the rank mutex is taken for the pages, not while waiting; and not
+ *            at all by a rank of one thread that has nothing to do for any page.
+ *            (A signal handler of the program that faults in the midst of that
+ *            can only add notices to the log behind the scope being released.)
  *
  * Who may write the word `last`?  Only the holder, before it takes itself off
  * the tail: then the lock is free and the next one finds it there.  A holder
@@ -149,16 +152,20 @@ static void acquire(struct dsm_thread *t, dsm_name lock, dsm_ref last,
 		    uint64_t start)
 {
 	struct dsm_node *n = t->node;
+	bool work = !dsm_alone(n) || (!n->cfg.hardware &&
+				      dsm_log_news(n, lock, last));
 
-	dsm_enter(n, t);
+	if (work)
+		dsm_enter(n, t);
 	open_scope(t, lock, last);
-	if (!n->cfg.hardware) {
+	if (work && !n->cfg.hardware) {
 		dsm_log_acquire(n, lock, last);
 		dsm_apply(n);
 	}
 	dsm_stat_add(n->stats, locks, 1);
 	dsm_stat_add(n->stats, lock_ns, n->env->now_ns(n->env_ctx) - start);
-	dsm_leave(n);
+	if (work)
+		dsm_leave(n);
 }
 
 void dsm_lock(struct dsm_thread *t, dsm_name lock)
@@ -243,14 +250,18 @@ void dsm_unlock(struct dsm_thread *t, dsm_name lock)
 {
 	struct dsm_node *n = t->node;
 	uint64_t start = n->env->now_ns(n->env_ctx);
+	bool work = !dsm_alone(n) || !dsm_flush_idle(n);
 	dsm_ref last = 0;
 
-	dsm_enter(n, t);
-	dsm_flush(n);
+	if (work) {
+		dsm_enter(n, t);
+		dsm_flush(n);
+	}
 	t->depth--;
 	if (!n->cfg.hardware)
 		last = dsm_log_release(n, t, &t->scope[t->depth]);
 	dsm_stat_add(n->stats, unlock_ns, n->env->now_ns(n->env_ctx) - start);
-	dsm_leave(n);
+	if (work)
+		dsm_leave(n);
 	dsm_queue_give(t, lock, last);
 }

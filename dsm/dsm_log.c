@@ -154,15 +154,26 @@ dsm_ref dsm_log_release(struct dsm_node *n, const struct dsm_thread *t,
 	return ref;
 }
 
+/*
+ * A thread that is not at the barrier does not exist, but a signal handler of
+ * the program may run while the rank waits there, and make it publish a notice:
+ * that one belongs to the next epoch, since the list of this one is made.
+ */
+void dsm_log_epoch_cut(struct dsm_node *n)
+{
+	if (n->written.members)
+		dsm_bits_empty(&n->written);
+	n->next_pos = n->log_pos;
+}
+
 void dsm_log_epoch_end(struct dsm_node *n)
 {
 	n->epoch = (n->epoch + 1) & ((1u << EPOCH_BITS) - 1);
 	if (!n->epoch)
 		n->epoch = 1; /* 0 would make a reference of nothing */
-	n->epoch_pos = n->log_pos;
+	n->epoch_pos = n->next_pos;
 	memset(n->seen_pos, 0, (size_t)n->ranks * sizeof(*n->seen_pos));
-	dsm_bits_empty(&n->written);
-	__atomic_store_n(&own_head(n)->start, n->log_pos, __ATOMIC_RELAXED);
+	__atomic_store_n(&own_head(n)->start, n->epoch_pos, __ATOMIC_RELAXED);
 	__atomic_store_n(&own_head(n)->epoch, n->epoch, __ATOMIC_RELEASE);
 }
 
@@ -326,6 +337,12 @@ static bool acquire_vector(struct dsm_node *n, dsm_name lock, dsm_ref ref)
 		n->seen_pos[r] = to;
 	}
 	return true;
+}
+
+bool dsm_log_news(struct dsm_node *n, dsm_name lock, dsm_ref ref)
+{
+	return dsm_ref_current(n, ref) && ref_rank(ref) != n->rank &&
+	       ref != *dsm_name_seen(n, lock);
 }
 
 void dsm_log_acquire(struct dsm_node *n, dsm_name lock, dsm_ref ref)

@@ -92,6 +92,7 @@ static int open_memory(struct dsm_node *n)
 	n->scratch_bytes = largest(DSM_REFRESH_BYTES, unit_bytes);
 	n->state = calloc(pages, 1);
 	n->order = calloc(pages, 1);
+	n->wrote = calloc(pages, 1);
 	n->enrolled = calloc(pages, 1);
 	n->home = calloc(pages, sizeof(*n->home));
 	n->idle = calloc(pages, sizeof(*n->idle));
@@ -111,7 +112,7 @@ static int open_memory(struct dsm_node *n)
 		if (!n->list[i])
 			return -ENOMEM;
 	}
-	if (!n->state || !n->order || !n->enrolled || !n->home || !n->idle || !n->age ||
+	if (!n->state || !n->order || !n->enrolled || !n->wrote || !n->home || !n->idle || !n->age ||
 	    !n->probe || !n->seen_pos || !n->floor_pos || !n->seen_ref ||
 	    !n->seen_name ||	    !n->runs || !n->scratch || !n->incoming || !n->entry || !n->thread)
 		return -ENOMEM;
@@ -181,6 +182,7 @@ void dsm_node_close(struct dsm_node *n)
 	free(n->age);
 	free(n->idle);
 	free(n->home);
+	free(n->wrote);
 	free(n->enrolled);
 	free(n->order);
 	free(n->state);
@@ -207,6 +209,8 @@ struct dsm_thread *dsm_thread_join(struct dsm_node *n)
 		t->depth = 0;
 		if (n->thread_nr <= t->slot)
 			n->thread_nr = t->slot + 1;
+		t->next_fault = DSM_BITS_END;
+		t->run = 0;
 		for (int i = 0; i < DSM_RECENT_PER_THREAD; i++)
 			t->recent[i] = DSM_BITS_END;
 	}
@@ -221,6 +225,11 @@ void dsm_thread_part(struct dsm_thread *t)
 	dsm_enter(n, t);
 	t->node = NULL;
 	dsm_leave(n);
+}
+
+bool dsm_alone(const struct dsm_node *n)
+{
+	return n->threads == 1 && n->thread_nr == 1;
 }
 
 void dsm_enter(struct dsm_node *n, const struct dsm_thread *t)

@@ -72,8 +72,15 @@ struct dsm_env {
 	/* Change what the program may do with pages [page, page + pages). */
 	void (*protect)(void *ctx, uint32_t page, uint32_t pages,
 			enum dsm_access access);
-	/* These pages are about to be filled through the system view. */
-	void (*prepare)(void *ctx, uint32_t page, uint32_t pages);
+	/* These pages of an own window are about to be worked on, and (forget)
+	 * their memory has been given back.  May be NULL: hints about first
+	 * touches, which cost a trap each. */
+	void (*prepare)(void *ctx, enum dsm_window w, uint32_t page,
+			uint32_t pages);
+	void (*forget)(void *ctx, uint32_t page, uint32_t pages);
+	/* The program is about to use these pages of the application view. */
+	void (*warm)(void *ctx, uint32_t page, uint32_t pages,
+		     enum dsm_access access);
 	/* The rank mutex. */
 	void (*enter)(void *ctx);
 	void (*leave)(void *ctx);
@@ -126,6 +133,8 @@ struct dsm_thread {
 	struct dsm_scope scope[DSM_NEST_MAX];
 	uint32_t recent[DSM_RECENT_PER_THREAD]; /* units of its last faults */
 	uint32_t recent_at;
+	uint32_t next_fault; /* the unit it will fault on if in sequence */
+	uint32_t run; /* units repaired along with its last fault */
 	struct dsm_known known[DSM_KNOWN]; /* by the hash of the name */
 };
 
@@ -157,6 +166,7 @@ struct dsm_node {
 	/* Changed by collective calls only, alike on all ranks. */
 	struct dsm_config cfg;
 	struct dsm_heap heap;
+	uint32_t page_end; /* behind the last page ever allocated */
 	uint32_t threads; /* that meet at a barrier */
 	uint32_t epoch; /* barriers passed, 22 bits, never 0 */
 	uint64_t calls; /* collective calls made, and their running hash */
@@ -168,6 +178,7 @@ struct dsm_node {
 	uint16_t *home; /* home rank + 1; 0: not allocated; per unit */
 	uint16_t *idle; /* releases without a change, per unit */
 	uint16_t *age; /* refreshes since the last fault, per unit */
+	uint8_t *wrote; /* 1: was changed when it was last written, per unit */
 	uint8_t *enrolled; /* 1: registered at its present home, per unit */
 	uint16_t *probe; /* age at which it is dropped to see, per unit */
 	struct dsm_bits watched; /* units in WATCH or HWATCH */
@@ -178,8 +189,10 @@ struct dsm_node {
 	struct dsm_bits shown; /* of this home, read since the last release */
 	uint64_t cached_pages, cache_pages; /* now, and at most */
 	uint32_t evict_hand;
+	uint64_t flush_ns; /* when the last flush ended */
 	uint64_t log_pos; /* notices published so far */
 	uint64_t epoch_pos; /* log_pos at the start of this epoch */
+	uint64_t next_pos; /* ... of the next, from the arrival at a barrier */
 	uint64_t release_nr; /* releases published so far */
 	uint64_t *seen_pos; /* per rank: its log is known up to here, counted
 			       from the start of its epoch (release mode) */
@@ -278,6 +291,12 @@ static inline bool dsm_home_here(const struct dsm_node *n, uint32_t unit)
 	return n->home[unit] == n->rank + 1;
 }
 
+/*
+ * True: this rank has one thread.  Where there is also nothing to do for any
+ * page, it may do without the rank mutex: a fault in a signal handler that
+ * interrupts it finds everything in order (dsm_lock.c, dsm_barrier.c).
+ */
+bool dsm_alone(const struct dsm_node *n);
 /* The rank mutex, taken by @t (NULL: a thread that has not joined). */
 void dsm_enter(struct dsm_node *n, const struct dsm_thread *t);
 void dsm_leave(struct dsm_node *n);
@@ -289,22 +308,24 @@ void dsm_dir_layout(struct dsm_layout *at, int ranks, uint32_t pages);
 struct dsm_get {
 	uint32_t taken[2]; /* loud: before and after */
 	uint8_t flag[2]; /* quiet: before and after */
-	bool quiet, tried;
+	bool quiet, tried, done;
 };
 /*
  * Get @unit from its home into @dst, and register as a sharer.  @twin: as much
  * room, to try without telling the home (see dsm_dir.c); NULL: not to try.
- * After a flush, and unless dsm_dir_got() is true, it has to be got again.
+ * After a flush, and as long as dsm_dir_got() is false, it is got once more.
  */
 void dsm_dir_get(struct dsm_node *n, uint32_t unit, char *dst, char *twin,
 		 struct dsm_get *g);
 bool dsm_dir_got(struct dsm_node *n, uint32_t unit, const char *dst,
-		 const char *twin, const struct dsm_get *g);
+		 const char *twin, struct dsm_get *g);
 void dsm_dir_deregister(struct dsm_node *n, uint32_t unit);
 bool dsm_dir_shared(const struct dsm_node *n, uint32_t unit); /* own home */
 void dsm_dir_forget(struct dsm_node *n, uint32_t unit); /* all its sharers */
 /* True if @unit was got since the last scan or take; own home. */
 bool dsm_dir_take(struct dsm_node *n, uint32_t unit);
+/* False: no page of this home was got since the last scan. */
+bool dsm_dir_news(const struct dsm_node *n);
 /* Call @fn for each shared unit of this home that was got since the last. */
 void dsm_dir_scan(struct dsm_node *n,
 		  void (*fn)(struct dsm_node *n, uint32_t unit));
@@ -322,6 +343,11 @@ struct sul_mirror dsm_dir_mirror(const struct dsm_node *n, uint32_t unit);
 /* Do what the table says; @done: acts that have been done already. */
 void dsm_unit_event(struct dsm_node *n, uint32_t unit, enum dsm_page_event e,
 		    unsigned int done);
+/* Get @nr units that follow each other into their frames, registered. */
+void dsm_unit_fetch(struct dsm_node *n, uint32_t unit, uint32_t nr);
+/* Let the program at them: what the page table calls RAISE. */
+void dsm_unit_raise(struct dsm_node *n, uint32_t unit, uint32_t pages,
+		    enum dsm_access access);
 /* Publish what differs from the twin; true if anything did. */
 bool dsm_unit_publish(struct dsm_node *n, uint32_t unit);
 /* Refresh cached units in place: at most DSM_REFRESH_UNITS, and not more than
@@ -363,12 +389,19 @@ dsm_ref dsm_log_release(struct dsm_node *n, const struct dsm_thread *t,
 			const struct dsm_scope *s);
 /* Put the units that @ref's lock brings news of into n->pending. */
 void dsm_log_acquire(struct dsm_node *n, dsm_name lock, dsm_ref ref);
+/* At the arrival at a barrier: what is noticed from here on is the next
+ * epoch's; and when the barrier is over. */
+void dsm_log_epoch_cut(struct dsm_node *n);
 void dsm_log_epoch_end(struct dsm_node *n);
+/* False: a lock that carries @ref brings no news. */
+bool dsm_log_news(struct dsm_node *n, dsm_name lock, dsm_ref ref);
 bool dsm_ref_current(const struct dsm_node *n, dsm_ref ref);
 
 /* --- dsm_sync.c: release and acquire ---------------------------------------------------- */
 
 void dsm_flush(struct dsm_node *n); /* the release side, under the mutex */
+/* True: a flush would find nothing to do. */
+bool dsm_flush_idle(const struct dsm_node *n);
 void dsm_apply(struct dsm_node *n); /* n->pending, under the mutex */
 
 /* --- dsm_name.c: locks and conditions by number or address ------------------------------ */

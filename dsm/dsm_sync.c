@@ -60,8 +60,9 @@ static bool compare(struct dsm_node *n, uint32_t unit)
 /* Somebody may have got it since this release began. */
 static void notice_if_shown(struct dsm_node *n, uint32_t unit)
 {
-	if (dsm_home_here(n, unit) && dsm_dir_take(n, unit) &&
-	    !DSM_BROKEN(shown_quiet))
+	if (DSM_BROKEN(shown_quiet))
+		return;
+	if (dsm_home_here(n, unit) && dsm_dir_take(n, unit))
 		dsm_log_notice(n, unit);
 }
 
@@ -85,6 +86,31 @@ static void guard_marked(struct dsm_node *n)
 	dsm_bits_empty(&n->marked);
 }
 
+bool dsm_flush_idle(const struct dsm_node *n)
+{
+	return n->cfg.hardware ||
+	       (!n->watched.members && !dsm_dir_news(n));
+}
+
+/*
+ * Watching has a budget: comparing pages that do not change may take `watch`
+ * percent of the time that passed since the last release (rare barriers can
+ * afford many, frequent unlocks few).  What idles beyond it is guarded now.
+ */
+static void guard_beyond_budget(struct dsm_node *n)
+{
+	uint64_t now = n->env->now_ns(n->env_ctx);
+	uint64_t may = (now - n->flush_ns) * n->cfg.watch / 100 /
+		       DSM_COMPARE_NS;
+
+	if (!n->cfg.watch || n->watched.members <= may + DSM_WATCH_MIN)
+		return;
+	for (uint32_t u = dsm_bits_next(&n->watched, 0); u != DSM_BITS_END;
+	     u = dsm_bits_next(&n->watched, u + 1))
+		if (n->idle[u])
+			dsm_bits_set(&n->marked, u);
+}
+
 void dsm_flush(struct dsm_node *n)
 {
 	if (n->cfg.hardware)
@@ -96,10 +122,12 @@ void dsm_flush(struct dsm_node *n)
 		if (compare(n, u))
 			dsm_bits_set(&n->marked, u);
 	}
+	guard_beyond_budget(n);
 	if (n->marked.members)
 		guard_marked(n);
 	if (!DSM_BROKEN(leave_early))
 		dsm_flush_port(n);
+	n->flush_ns = n->env->now_ns(n->env_ctx);
 }
 
 /* --- acquire ---------------------------------------------------------------------- */

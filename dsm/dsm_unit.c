@@ -31,26 +31,49 @@ static void copy(struct dsm_node *n, char *dst, const char *src, size_t len)
 	}
 }
 
-static void fetch(struct dsm_node *n, uint32_t unit)
+static void prepare(struct dsm_node *n, enum dsm_window w, uint32_t page,
+		    uint32_t pages)
 {
-	char *frame = n->frame + dsm_unit_off(n, unit);
-	struct dsm_get g = { 0 };
-
 	if (n->env->prepare)
-		n->env->prepare(n->env_ctx, unit, dsm_unit_pages(n, unit));
-	do {
-		dsm_dir_get(n, unit, frame, NULL, &g);
-		dsm_flush_port(n);
-	} while (!dsm_dir_got(n, unit, frame, NULL, &g));
-	dsm_stat_add(n->stats, getp, 1);
-	if (n->age[unit]) { /* the last drop was wrong: ask more rarely */
-		uint32_t probe = n->probe[unit] * 2u;
+		n->env->prepare(n->env_ctx, w, page, pages);
+}
 
+/* It has faulted: if it was dropped to see whether it is still used, ask more
+ * rarely from now on. */
+static void count_fetch(struct dsm_node *n, uint32_t unit)
+{
+	uint32_t probe = n->probe[unit] * 2u;
+
+	if (n->age[unit])
 		n->probe[unit] = (uint16_t)(probe < DSM_PROBE_MAX ?
 						    probe :
 						    DSM_PROBE_MAX);
-	}
 	n->age[unit] = 0;
+	dsm_stat_add(n->stats, getp, 1);
+}
+
+void dsm_unit_fetch(struct dsm_node *n, uint32_t unit, uint32_t nr)
+{
+	uint32_t step = dsm_unit_pages(n, unit);
+	struct dsm_get get[DSM_RUN_MAX] = { 0 };
+	bool all;
+
+	prepare(n, DSM_W_FRAME, unit, nr * step);
+	do {
+		for (uint32_t i = 0; i < nr; i++)
+			if (!get[i].done)
+				dsm_dir_get(n, unit + i * step,
+					    n->frame +
+						    dsm_unit_off(n, unit + i * step),
+					    NULL, &get[i]);
+		dsm_flush_port(n);
+		all = true;
+		for (uint32_t i = 0; i < nr; i++)
+			all &= dsm_dir_got(n, unit + i * step, NULL, NULL,
+					   &get[i]);
+	} while (!all);
+	for (uint32_t i = 0; i < nr; i++)
+		count_fetch(n, unit + i * step);
 }
 
 /*
@@ -64,6 +87,8 @@ static void make_twin(struct dsm_node *n, uint32_t unit)
 {
 	uint64_t off = dsm_unit_off(n, unit);
 
+	prepare(n, DSM_W_FRAME, unit, dsm_unit_pages(n, unit));
+	prepare(n, DSM_W_TWIN, unit, dsm_unit_pages(n, unit));
 	__atomic_store_n(dsm_dir_flag(n, unit), DSM_TWIN_MAKING,
 			 __ATOMIC_SEQ_CST);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -72,6 +97,7 @@ static void make_twin(struct dsm_node *n, uint32_t unit)
 			 __ATOMIC_SEQ_CST);
 	dsm_bits_set(&n->watched, unit);
 	n->idle[unit] = 0;
+	n->wrote[unit] = 0;
 	dsm_stat_add(n->stats, twins, 1);
 }
 
@@ -115,6 +141,7 @@ bool dsm_unit_publish(struct dsm_node *n, uint32_t unit)
 	nr = take_changes(n, unit);
 	if (!nr)
 		return false;
+	n->wrote[unit] = 1;
 	if (!dsm_home_here(n, unit)) {
 		const struct sul_run *runs = n->runs + n->runs_nr;
 		struct sul_mirror mirror = dsm_dir_mirror(n, unit);
@@ -137,6 +164,16 @@ static void protect(struct dsm_node *n, uint32_t unit, enum dsm_access access)
 {
 	n->env->protect(n->env_ctx, unit, dsm_unit_pages(n, unit), access);
 	dsm_stat_add(n->stats, protects, 1);
+	DSM_POINT(n);
+}
+
+void dsm_unit_raise(struct dsm_node *n, uint32_t unit, uint32_t pages,
+		    enum dsm_access access)
+{
+	n->env->protect(n->env_ctx, unit, pages, access);
+	dsm_stat_add(n->stats, protects, 1);
+	if (n->env->warm)
+		n->env->warm(n->env_ctx, unit, pages, access);
 	DSM_POINT(n);
 }
 
@@ -196,7 +233,7 @@ void dsm_unit_event(struct dsm_node *n, uint32_t unit, enum dsm_page_event e,
 			dsm_page_state_name(was), dsm_page_event_name(e),
 			rule->why ?: "no rule");
 	if (acts & DSM_ACT_FETCH)
-		fetch(n, unit);
+		dsm_unit_fetch(n, unit, 1);
 	if (acts & DSM_ACT_LOWER_NONE)
 		protect(n, unit, DSM_ACCESS_NONE);
 	if (acts & DSM_ACT_LOWER_R)
@@ -215,9 +252,9 @@ void dsm_unit_event(struct dsm_node *n, uint32_t unit, enum dsm_page_event e,
 	if (acts & (DSM_ACT_CACHED | DSM_ACT_UNCACHED))
 		count_cached(n, unit, acts & DSM_ACT_CACHED);
 	if (acts & DSM_ACT_RAISE_R)
-		protect(n, unit, DSM_ACCESS_R);
+		dsm_unit_raise(n, unit, dsm_unit_pages(n, unit), DSM_ACCESS_R);
 	if (acts & DSM_ACT_RAISE_RW)
-		protect(n, unit, DSM_ACCESS_RW);
+		dsm_unit_raise(n, unit, dsm_unit_pages(n, unit), DSM_ACCESS_RW);
 }
 
 /* --- refresh ------------------------------------------------------------------ */
@@ -241,29 +278,26 @@ static void merge(struct dsm_node *n, uint32_t unit, const char *news)
 	}
 }
 
-/* Get those of @units that are not @done; true if all are now. */
+/* Get those of @units that have not been got; true if all are now. */
 static bool get_batch(struct dsm_node *n, const uint32_t *units, size_t nr,
-		      struct dsm_get *get, bool *done)
+		      struct dsm_get *get)
 {
-	char *news = n->scratch, *twin = n->scratch + n->scratch_bytes;
+	char *frames = n->scratch, *twins = n->scratch + n->scratch_bytes;
+	size_t at = 0;
 	bool all = true;
 
 	for (size_t i = 0; i < nr; i++) {
-		size_t at = (size_t)(news - n->scratch);
-
-		if (!done[i])
-			dsm_dir_get(n, units[i], news, twin + at, &get[i]);
-		news += dsm_unit_bytes(n, units[i]);
+		if (!get[i].done)
+			dsm_dir_get(n, units[i], frames + at, twins + at,
+				    &get[i]);
+		at += dsm_unit_bytes(n, units[i]);
 	}
 	dsm_flush_port(n);
-	news = n->scratch;
+	at = 0;
 	for (size_t i = 0; i < nr; i++) {
-		size_t at = (size_t)(news - n->scratch);
-
-		done[i] = done[i] || dsm_dir_got(n, units[i], news, twin + at,
-						 &get[i]);
-		all = all && done[i];
-		news += dsm_unit_bytes(n, units[i]);
+		all &= dsm_dir_got(n, units[i], frames + at, twins + at,
+				   &get[i]);
+		at += dsm_unit_bytes(n, units[i]);
 	}
 	return all;
 }
@@ -271,10 +305,9 @@ static bool get_batch(struct dsm_node *n, const uint32_t *units, size_t nr,
 void dsm_unit_refresh(struct dsm_node *n, const uint32_t *units, size_t nr)
 {
 	struct dsm_get get[DSM_REFRESH_UNITS] = { 0 };
-	bool done[DSM_REFRESH_UNITS] = { false };
 	char *news = n->scratch;
 
-	while (!get_batch(n, units, nr, get, done))
+	while (!get_batch(n, units, nr, get))
 		;
 	for (size_t i = 0; i < nr; i++) {
 		merge(n, units[i], news);

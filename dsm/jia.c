@@ -509,3 +509,24 @@ unsigned int jia_stopstat(void)
 	dsm_public_leave();
 	return (unsigned int)(since_start_ns(h) / 1000);
 }
+
+unsigned long jia_counter(const char *name)
+{
+	struct dsm_host *h = DSM_ENTER("jia_counter");
+	unsigned int i = 0;
+	uint64_t v;
+
+	if (!name)
+		dsm_host_fail(h, "the name must not be NULL");
+	while (i < DSM_STAT_NR && strcmp(dsm_stat_row(i)->name, name))
+		i++;
+	if (i == DSM_STAT_NR)
+		dsm_host_fail(h, "no counter is called %s; see jiarun --stats",
+			      name);
+	dsm_enter(h->node, NULL);
+	dsm_stats_update(h->node);
+	v = dsm_stat_read((const uint64_t *)h->node->stats + i);
+	dsm_leave(h->node);
+	dsm_public_leave();
+	return v;
+}

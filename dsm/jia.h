@@ -87,8 +87,9 @@ extern int optind, opterr, optopt;
 /* Join the job.  Collective.  @argc, @argv are left as they are. */
 JIA_API void jia_init(int argc, char **argv);
 
-/* Leave the job: waits for all ranks.  Collective.  Loads and stores of shared
- * memory go on working afterwards; synchronisation does not. */
+/* Leave the job: waits for all ranks.  Collective, by the only thread that
+ * jia_threads() leaves.  Loads and stores of shared memory go on working
+ * afterwards; synchronisation does not. */
 JIA_API void jia_exit(void);
 
 /* Ours: jia_exit(), unless that has been called (MAIN_END is this). */
@@ -155,7 +156,8 @@ JIA_API void jia_waitcv(int cv);
 JIA_API int jia_newcv(void);
 /* Ours: from now on @n threads of this rank call; each must reach every
  * jia_barrier().  1 .. the parameter `threads`.  Call it while no other thread
- * of the rank is inside a jia_ call; 1 goes back to a single thread. */
+ * of the rank is inside a jia_ call; 1 goes back to a single thread.  Each needs
+ * 16 units of the parameter `cache`. */
 JIA_API void jia_threads(int n);
 
 /* --- messages and collective operations -------------------------------------------
@@ -241,6 +243,9 @@ JIA_API float jia_clock(void); /* seconds since jia_init() */
 /* Zero and start the counters; stop them.  Both return microseconds. */
 JIA_API unsigned int jia_startstat(void);
 JIA_API unsigned int jia_stopstat(void);
+/* Ours: a counter of this rank by name (jiarun --stats), brought up to date.
+ * It only grows, except that jia_startstat() zeroes it. */
+JIA_API unsigned long jia_counter(const char *name);
 
 #ifdef __cplusplus
 }

@@ -73,6 +73,9 @@ static void busy(void)
 {
 	pthread_t t;
 
+	/* the driver's way to a victim */
+	printf("rank %d %d\n", jia_pid, (int)getpid());
+	fflush(stdout);
 	if (my_argc > 4 && jia_pid == the_rank)
 		CHECK(!pthread_create(&t, NULL, end_soon, NULL), "thread");
 	jia_threads(THREADS);

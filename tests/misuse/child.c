@@ -206,13 +206,13 @@ static void fork_before_init(void)
 static void two_processes_of_one_rank(void)
 {
 	const char *job = getenv("SAVED_JIA_JOB"); /* by a wrapper */
-	int fd;
 	pid_t pid;
 
 	jia_init(my_argc, my_argv);
-	CHECK(job && sscanf(job, "%*d:%*d:%*d:%d", &fd) == 1, "no job");
-	setenv("JIA_JOB", job, 1);
-	fcntl(fd, F_SETFD, 0); /* let it survive the exec */
+	CHECK(job && !setenv("JIA_JOB", job, 1), "no job");
+	for (int i = 0; i < 3; i++) /* the fourth number is its descriptor */
+		job = strchr(job, ':') + 1;
+	fcntl((int)strtol(job, NULL, 10), F_SETFD, 0); /* survives the exec */
 	pid = fork();
 	if (pid == 0) {
 		execv("/proc/self/exe",

@@ -63,14 +63,14 @@ static void limits_after_init(void)
 /* Peers' memory is mapped on first use. */
 static void no_address_space_after_init(void)
 {
-	unsigned long pages = 0;
+	char text[200] = "";
 	FILE *f;
 
 	setup();
 	f = fopen("/proc/self/statm", "r");
-	CHECK(f && fscanf(f, "%lu", &pages) == 1, "statm");
+	CHECK(f && fgets(text, sizeof(text), f), "statm");
 	fclose(f);
-	limit(RLIMIT_AS, (rlim_t)pages * PAGE);
+	limit(RLIMIT_AS, (rlim_t)strtoul(text, NULL, 10) * PAGE);
 	work();
 }
 

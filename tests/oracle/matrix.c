@@ -269,7 +269,7 @@ static void put_setting(const struct matrix *m, const unsigned int pick[AXES],
 }
 
 static int run_config(struct matrix *m, const struct job *base, uint64_t ops,
-		      unsigned int number, unsigned int of)
+		      unsigned int number, unsigned int of, uint64_t *sum)
 {
 	char set[AXES][NAME_MAX_BYTES];
 	struct job_result res = { 0 };
@@ -283,19 +283,19 @@ static int run_config(struct matrix *m, const struct job *base, uint64_t ops,
 	job.ranks = (unsigned int)picked(m, pick, "ranks");
 	job.threads = (unsigned int)picked(m, pick, "threads of a rank");
 	job.nsets = 0;
-	printf("%3u/%u ranks=%u threads=%u", number, of, job.ranks,
-	       job.threads);
 	for (unsigned int i = 2; i < AXES; i++) {
 		put_setting(m, pick, i, set[i]);
 		job.set[job.nsets++] = set[i];
-		printf(" %s", set[i]);
 	}
-	fflush(stdout);
 	rc = job_run(&job, &res);
-	printf(": %" PRIu64
-	       " operations, %d violations, %u rounds, %.2f s, %.0f/s\n",
-	       res.ops, rc != 0, res.rounds, res.seconds,
-	       (double)res.ops / res.seconds);
+	*sum += res.ops;
+	printf("%s - oracle %u/%u ranks=%u threads=%u", rc ? "not ok" : "ok",
+	       number, of, job.ranks, job.threads);
+	for (unsigned int i = 0; i < job.nsets; i++)
+		printf(" %s", job.set[i]);
+	printf(": %" PRIu64 " operations, %u rounds, %.2f s, %.0f/s\n", res.ops,
+	       res.rounds, res.seconds, (double)res.ops / res.seconds);
+	fflush(stdout);
 	return rc;
 }
 
@@ -303,6 +303,7 @@ int matrix_run(const struct job *base, uint64_t ops_total, unsigned int configs)
 {
 	struct matrix *m = calloc(1, sizeof(*m));
 	unsigned int bad = 0;
+	uint64_t sum = 0;
 	int rc = 0;
 
 	if (!m)
@@ -312,13 +313,14 @@ int matrix_run(const struct job *base, uint64_t ops_total, unsigned int configs)
 	if (!configs)
 		configs = count_configs(m);
 	for (unsigned int i = 1; i <= configs && rc >= 0; i++) {
-		rc = run_config(m, base, ops_total / configs, i, configs);
+		rc = run_config(m, base, ops_total / configs, i, configs, &sum);
 		bad += rc > 0;
 	}
 	free(m);
 	if (rc < 0)
 		return rc;
-	printf("oracle: %u configurations, %u of them with violations\n",
-	       configs, bad);
+	printf("oracle: %" PRIu64
+	       " operations, %u configurations, %u of them with violations\n",
+	       sum, configs, bad);
 	return bad != 0;
 }

@@ -230,6 +230,7 @@ static void make_habits(struct plan *p, struct rng *r)
 	p->write_percent = one_of(r, 15, 50, 85);
 	p->lock_percent = one_of(r, 20, 50, 90);
 	p->nest_percent = one_of(r, 0, 30, 70);
+	p->blink_percent = one_of(r, 0, 5, 50);
 	p->own_percent = one_of(r, 0, 0, 95);
 	p->look_percent = one_of(r, 0, 10, 40);
 	p->sweep_percent = one_of(r, 0, 3, 10);
@@ -273,12 +274,28 @@ void plan_free(struct plan *p)
 	free(p);
 }
 
+static uint64_t item_hash(const struct plan *p, uint32_t item)
+{
+	return rng_mix(p->seed ^ ((uint64_t)p->round << 20 ^ item));
+}
+
+/* A quarter of the items come back to a value: who was shown one in passing
+ * must not keep it (race 9). */
+unsigned int plan_period(const struct plan *p, uint32_t item)
+{
+	uint64_t h = item_hash(p, item);
+
+	return h >> 62 ? 0 : h >> 61 & 1 ? 2 : 3;
+}
+
 uint64_t plan_value(const struct plan *p, uint32_t item, uint32_t count)
 {
-	uint64_t odd = rng_mix(p->seed ^ ((uint64_t)p->round << 20 ^ item)) | 1;
 	unsigned int bits = p->item[item].size * 8u;
+	unsigned int period = plan_period(p, item);
 
-	return (odd * count) & (~0ull >> (64 - bits));
+	if (period)
+		count %= period;
+	return ((item_hash(p, item) | 1) * count) & (~0ull >> (64 - bits));
 }
 
 const char *plan_rule_text(const struct plan *p, unsigned int rule, char *buf,

@@ -70,6 +70,7 @@ struct plan {
 	unsigned int epochs, bursts; /* bursts per epoch and thread: 0 .. 2x */
 	unsigned int accesses; /* per burst, at most */
 	unsigned int write_percent, lock_percent, nest_percent;
+	unsigned int blink_percent; /* critical sections that change nothing */
 	unsigned int own_percent; /* epoch writes kept to one rank a page */
 	unsigned int look_percent; /* epochs after which all is verified */
 	unsigned int
@@ -87,8 +88,9 @@ void plan_free(struct plan *plan);
 void plan_alloc(struct plan *plan);
 void plan_release(struct plan *plan);
 
-/* The value of an item after @count writes: 0 after none; values of 2^size
- * writes in a row all differ. */
+/* The value of an item after @count writes: 0 after none.  Those of 2^size
+ * writes in a row all differ, or those of plan_period() writes. */
+unsigned int plan_period(const struct plan *plan, uint32_t item); /* 0: none */
 uint64_t plan_value(const struct plan *plan, uint32_t item, uint32_t count);
 
 /* "lock 2 (id 77)", "epoch", "token 1" */

@@ -56,6 +56,9 @@ static void vary(const struct plan *p)
 	jia_set("update", update[rng_below(&r, 3)]);
 	jia_set("keep", keep[rng_below(&r, 4)]);
 	jia_set("migrate", rng_percent(&r, 50) ? "yes" : "no");
+	jia_set("watch", rng_percent(&r, 50) ? "0" : "1");
+	jia_set("prefetch", rng_percent(&r, 50) ? "0" : "16");
+	jia_set("predict", rng_percent(&r, 50) ? "no" : "yes");
 	jia_set("block", block[rng_below(&r, 4)]);
 }
 

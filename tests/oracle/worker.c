@@ -355,6 +355,27 @@ static void move_tokens(struct worker *w, unsigned int l, struct rng *r)
 	}
 }
 
+/* Write an item until it has the value that it had: a page that changes while
+ * it is looked at, and has not changed in the end. */
+static void blink(struct worker *w, struct rng *r)
+{
+	const struct plan *p = w->plan;
+	unsigned int l = rng_below(r, p->nlocks);
+	unsigned int at = rng_below(r, REC_ITEMS);
+	uint32_t x;
+
+	take_lock(w, l);
+	if (p->count[l]) {
+		x = p->list[p->first[l] + at % p->count[l]];
+		checked_load(w, x);
+		for (unsigned int i = plan_period(p, x); i > 0; i--) {
+			counted_store(w, x);
+			lose_time(w, r);
+		}
+	}
+	drop_lock(w);
+}
+
 /* Locks are taken in ascending order, so threads cannot wait in a circle. */
 static void critical_section(struct worker *w, struct rng *r)
 {
@@ -451,10 +472,12 @@ static void work_epoch(struct worker *w)
 	unsigned int bursts = rng_below(&r, 2 * p->bursts + 1);
 
 	for (w->burst = 0; w->burst < bursts; w->burst++) {
-		if (rng_percent(&r, p->lock_percent))
-			critical_section(w, &r);
-		else
+		if (!rng_percent(&r, p->lock_percent))
 			access_some(w, &r, p->accesses);
+		else if (rng_percent(&r, p->blink_percent))
+			blink(w, &r);
+		else
+			critical_section(w, &r);
 	}
 	lose_time(w, &r);
 	worker_barrier(w, false);

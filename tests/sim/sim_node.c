@@ -91,6 +91,15 @@ static void must(struct sim_run *run, int err, const char *what)
 		sim_violation(run, "%s: %s", what, strerror(-err));
 }
 
+/* As if so many barriers had been passed: the number is 22 bits wide. */
+static void start_epoch(struct dsm_node *d, uint32_t epoch)
+{
+	struct dsm_log_head *h = (void *)(d->sync + d->at.log_head);
+
+	d->epoch = epoch;
+	h->epoch = epoch;
+}
+
 void sim_node_open(struct sim_run *run, int rank)
 {
 	const struct sim_plan *p = &run->plan;
@@ -111,6 +120,7 @@ void sim_node_open(struct sim_run *run, int rank)
 	must(run, sul_open(&n->port, &port), "opening a port");
 	must(run, dsm_node_open(&n->dsm, &c, n->port), "opening a node");
 	n->dsm->threads = (uint32_t)p->threads;
+	start_epoch(n->dsm, (uint32_t)p->epoch);
 	n->access = calloc(n->dsm->pages, 1);
 	for (uint32_t i = 0; i < n->dsm->pages; i++)
 		n->dsm->probe[i] = (uint16_t)p->probe;

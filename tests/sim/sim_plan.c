@@ -79,6 +79,9 @@ static void draw_chance(struct sim_plan *p, struct sim_rng *r)
 	p->outside_ppm = PICK(r, 200000, 500000, 500000, 800000);
 	p->forget_ppm = PICK(r, 0, 200000, 1000000);
 	p->realloc_ppm = PICK(r, 0, 0, 0, 200000);
+	p->vary_ppm = PICK(r, 0, 0, 0, 500000);
+	p->rejoin_ppm = PICK(r, 0, 0, 0, 300000);
+	p->epoch = PICK(r, 1, 1, (1u << 22) - 1, (1u << 22) - 3);
 	p->probe = PICK(r, 0, 1, 2, 4);
 }
 
@@ -90,6 +93,9 @@ static void draw_config(struct sim_plan *p, struct sim_rng *r)
 	c->update = sim_below(r, 3);
 	c->keep = PICK(r, 0, 0, 1, 2, 3, 8);
 	c->migrate = sim_below(r, 2);
+	c->watch = PICK(r, 0, 0, 1, 100);
+	c->prefetch = PICK(r, 0, 1, 3, 64);
+	c->predict = sim_below(r, 2);
 	c->log = PICK(r, 16, 16, 40, 65536 >> 6);
 	c->releases = PICK(r, 4, 4, 10, 1024);
 	c->names = 512;

@@ -364,6 +364,23 @@ static void reallocate(struct sim_thread *t, uint32_t epoch)
 	allocated(t, epoch + 2);
 }
 
+/* --- what else may happen at any time ------------------------------------------------ */
+
+static void vary(struct sim_thread *t)
+{
+	struct sim_rng *rng = &t->run->rng;
+	struct dsm_config *c = &t->node->dsm->cfg;
+
+	if (sim_chance(rng, t->run->plan.vary_ppm)) {
+		c->update = sim_below(rng, 3);
+		c->keep = sim_below(rng, 9);
+	}
+	if (sim_chance(rng, t->run->plan.rejoin_ppm)) {
+		dsm_thread_part(t->dsm);
+		t->dsm = dsm_thread_join(t->node->dsm);
+	}
+}
+
 void sim_program(void *arg)
 {
 	struct sim_thread *t = arg;
@@ -389,6 +406,7 @@ void sim_program(void *arg)
 		meet(t, DSM_MEET_BARRIER);
 		if (!(e % 2))
 			reallocate(t, e);
+		vary(t);
 	}
 	meet(t, DSM_MEET_BARRIER);
 	doing(t, "has ended", 0);

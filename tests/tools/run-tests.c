@@ -74,6 +74,7 @@ struct run {
 	bool timed_out;
 	struct tally lines, summary;
 	bool has_summary;
+	char test[LINE_MAX_BYTES]; /* CUnit's, without a verdict yet; or "" */
 	char line[LINE_MAX_BYTES];
 	size_t line_len;
 };
@@ -158,31 +159,40 @@ static const char *numbers(const char *s, unsigned int *out, unsigned int nr)
 	return s;
 }
 
-static bool cunit_line(struct run *r, const char *s)
+/* The verdict on the CUnit test that began last: at the end of its own line, or
+ * alone on one if the test has printed something. */
+static void cunit_verdict(struct run *r, const char *s)
 {
-	char test[LINE_MAX_BYTES];
+	if (!strncmp(s, "passed", 6)) {
+		r->lines.passed++;
+		tell("ok", r->step->name, r->test);
+	} else if (!strncmp(s, "FAILED", 6)) {
+		r->lines.failed++;
+		tell("not ok", r->step->name, r->test);
+	} else {
+		return;
+	}
+	r->test[0] = 0;
+}
+
+static void cunit_line(struct run *r, const char *s)
+{
 	unsigned int row[5]; /* total, ran, passed, failed, inactive */
-	const char *tests = s + strspn(s, " ");
 	const char *begin = strstr(s, "Test: "), *end = strstr(s, " ...");
 
-	if (!strncmp(tests, "tests ", 6) && numbers(tests + 6, row, 5)) {
+	s += strspn(s, " ");
+	if (!strncmp(s, "tests ", 6) && numbers(s + 6, row, 5)) {
 		r->has_summary = true;
 		r->summary.passed += row[2];
 		r->summary.failed += row[3];
 		r->summary.skipped += row[4];
-		return true;
+	} else if (begin && end && end >= begin + 6) {
+		snprintf(r->test, sizeof(r->test), "%.*s",
+			 (int)(end - begin - 6), begin + 6);
+		cunit_verdict(r, end + 4);
+	} else if (r->test[0]) {
+		cunit_verdict(r, s);
 	}
-	if (!begin || !end || end < begin + 6)
-		return false;
-	snprintf(test, sizeof(test), "%.*s", (int)(end - begin - 6), begin + 6);
-	if (strstr(end, "passed")) {
-		r->lines.passed++;
-		tell("ok", r->step->name, test);
-	} else if (strstr(end, "FAILED")) {
-		r->lines.failed++;
-		tell("not ok", r->step->name, test);
-	}
-	return true;
 }
 
 static void line_end(struct run *r)

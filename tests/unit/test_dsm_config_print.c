@@ -101,7 +101,7 @@ static void the_list_has_a_line_per_parameter_in_columns(void)
 	    "start", "1", "jiarun --set");
 	ROW(cache, "cache", "size", "1g", "64k..160g", "start", "2m",
 	    "environment");
-	ROW(keep, "keep", "number", "8", "0..1000000 releases", "any", "1",
+	ROW(keep, "keep", "number", "64", "0..1000000 releases", "any", "1",
 	    "program");
 	ROW(update, "update", "choice", "adaptive", "never|always|adaptive",
 	    "any", "adaptive", "default");

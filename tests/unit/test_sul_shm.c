@@ -166,7 +166,7 @@ static void hot_sender(struct sul_port *p, const unsigned int *messages)
 static int hot_receiver(struct sul_port *p, const unsigned int *messages)
 {
 	const uint64_t *done = (void *)((char *)sul_window(p, 0) + DONE_AT);
-	time_t end = time(NULL) + 20;
+	time_t end = time(NULL) + 60;
 
 	while (!__atomic_load_n(done, __ATOMIC_ACQUIRE) && time(NULL) < end) {
 		MUST(sul_poll(p) >= 0);

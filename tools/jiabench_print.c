@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * jiabench_print.c - the table and the JSON object.
+ *
+ * Role:      what was measured, next to its floor, the hardware, the figure to
+ *            meet and ArgoDSM.  "met" is for reading: nothing fails by it.
+ * Invariant: a figure that was not measured is "-" (JSON: absent), never 0.
+ * Threads:   one.
+ */
+#include "jiabench.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Fewer events per operation than this are none: the ends of a measurement. */
+#define NONE 0.01
+
+static const char *const event_names[BENCH_EVENTS] = {
+	[BENCH_EV_FAULT] = "faults", [BENCH_EV_PROTECT] = "mprotects",
+	[BENCH_EV_MSG] = "messages", [BENCH_EV_BYTES] = "bytes",
+	[BENCH_EV_VISIT] = "pages",  [BENCH_EV_CALL] = "calls",
+};
+
+enum verdict {
+	NO_FIGURE,
+	MET,
+	NOT_MET
+};
+
+struct line {
+	const struct bench_info *info;
+	struct bench_summary op, floor;
+	double event[BENCH_EVENTS]; /* per operation */
+	bool known[BENCH_EVENTS];
+	double ratio, best; /* medians, minima; 0: unknown */
+};
+
+static struct line line_of(const struct bench_mode *m, enum bench_row row)
+{
+	const struct bench_result *r = &m->board->row[row];
+	struct line l = { .info = bench_info(row),
+			  .op = bench_summarize(&r->op),
+			  .floor = bench_summarize(&r->floor) };
+
+	for (int e = 0; e < BENCH_EVENTS; e++) {
+		l.known[e] = r->ops > 0 &&
+			     (e != BENCH_EV_CALL || m->calls_known);
+		l.event[e] = l.known[e] ? r->events[e] / r->ops : 0;
+	}
+	if (l.op.nr && l.floor.nr && l.floor.median > 0)
+		l.ratio = l.op.median / l.floor.median;
+	if (l.op.nr && l.floor.nr && l.floor.min > 0)
+		l.best = l.op.min / l.floor.min;
+	return l;
+}
+
+/* Is event @e one that must not happen, and did it? */
+static bool breaks(const struct line *l, enum bench_event e,
+		   enum bench_none bit)
+{
+	return l->info->none & bit && l->known[e] && l->event[e] > NONE;
+}
+
+/* The figures are for 2 ranks. */
+static enum verdict figure(const struct line *l)
+{
+	const struct bench_info *i = l->info;
+
+	if (i->ratio <= 0 && i->us <= 0 && !i->none)
+		return NO_FIGURE;
+	if (i->ratio > 0 && l->ratio > i->ratio)
+		return NOT_MET;
+	if (i->us > 0 && l->op.median > i->us)
+		return NOT_MET;
+	if (breaks(l, BENCH_EV_FAULT, BENCH_NO_FAULT) ||
+	    breaks(l, BENCH_EV_CALL, BENCH_NO_CALL) ||
+	    breaks(l, BENCH_EV_PROTECT, BENCH_NO_PROTECT))
+		return NOT_MET;
+	return MET;
+}
+
+static void figure_text(const struct bench_info *i, char *out, size_t room)
+{
+	size_t n = 0;
+
+	out[0] = '\0';
+	if (i->ratio > 0)
+		n += (size_t)snprintf(out + n, room - n, "%.4gx", i->ratio);
+	if (i->us > 0)
+		n += (size_t)snprintf(out + n, room - n, "%.4g us", i->us);
+	if (i->none)
+		snprintf(out + n, room - n, "%s0 %s%s%s", n ? ", " : "",
+			 i->none & BENCH_NO_FAULT ? "flt" : "",
+			 i->none & BENCH_NO_PROTECT ? "+mpr" : "",
+			 i->none & BENCH_NO_CALL ? "calls" : "");
+}
+
+static enum verdict argo(const struct line *l)
+{
+	if (l->info->argo <= 0)
+		return NO_FIGURE;
+	return l->op.median * l->info->factor <= l->info->argo ? MET : NOT_MET;
+}
+
+static const char *verdict_text(enum verdict v)
+{
+	return v == NO_FIGURE ? "" : v == MET ? "met" : "NOT met";
+}
+
+/* --- the table --------------------------------------------------------------------- */
+
+static void number(double v, bool known, int width)
+{
+	char text[32];
+
+	if (!known)
+		snprintf(text, sizeof(text), "-");
+	else if (v == 0)
+		snprintf(text, sizeof(text), "0");
+	else
+		snprintf(text, sizeof(text),
+			 v < 9.995 ? "%.2f" :
+			 v < 99.95 ? "%.1f" :
+				     "%.0f",
+			 v);
+	printf(" %*s", width, text);
+}
+
+static void print_floors(const struct bench_mode *m)
+{
+	printf("floors, us (min/median):");
+	for (int f = 0; f < BENCH_FLOORS; f++) {
+		struct bench_summary s = bench_summarize(&m->board->floor[f]);
+
+		printf("  %s %.2f/%.2f", bench_floor_name((enum bench_floor)f),
+		       s.min, s.median);
+	}
+	printf("\n");
+}
+
+static void print_head(const struct bench_mode *m)
+{
+	double load[3] = { 0 };
+
+	getloadavg(load, 3);
+	printf("\n%d ranks on %ld cores, load %.1f; microseconds per operation, events of rank 0\n",
+	       m->ranks, sysconf(_SC_NPROCESSORS_ONLN), load[0]);
+	print_floors(m);
+	printf("%-15s %7s %7s %7s %6s %6s %6s %7s %6s %6s %6s %6s %6s %6s  %-17s %-8s %s\n",
+	       "row", "min", "median", "p90", "floor", "x", "x min", "hw",
+	       "faults", "calls", "mprot", "msgs", "bytes", "pages", "figure",
+	       "", "ArgoDSM");
+}
+
+static void print_line(const struct line *l, const struct bench_mode *m,
+		       const struct bench_summary *hw)
+{
+	char text[64] = "";
+
+	printf("%-15s", l->info->name);
+	number(l->op.min, true, 7);
+	number(l->op.median, true, 7);
+	number(l->op.p90, true, 7);
+	printf(" %6s", bench_floor_name(l->info->floor));
+	number(l->ratio, l->ratio > 0, 6);
+	number(l->best, l->best > 0, 6);
+	number(hw->median, hw->nr, 7);
+	number(l->event[BENCH_EV_FAULT], l->known[BENCH_EV_FAULT], 6);
+	number(l->event[BENCH_EV_CALL], l->known[BENCH_EV_CALL], 6);
+	number(l->event[BENCH_EV_PROTECT], l->known[BENCH_EV_PROTECT], 6);
+	number(l->event[BENCH_EV_MSG], l->known[BENCH_EV_MSG], 6);
+	number(l->event[BENCH_EV_BYTES], l->known[BENCH_EV_BYTES], 6);
+	number(l->event[BENCH_EV_VISIT], l->known[BENCH_EV_VISIT], 6);
+	if (m->ranks == 2) {
+		figure_text(l->info, text, sizeof(text));
+		printf("  %-17s %-8s", text, verdict_text(figure(l)));
+		if (l->info->argo > 0)
+			printf(" %.4g/%.0f %s", l->info->argo, l->info->factor,
+			       verdict_text(argo(l)));
+	}
+	printf("\n");
+}
+
+void bench_print_table(const struct bench_mode *m, const struct bench_mode *hw,
+		       const struct bench_options *o)
+{
+	print_head(m);
+	for (int r = 0; r < BENCH_ROWS; r++) {
+		struct bench_summary h = { 0 };
+		struct line l;
+
+		if (!(o->rows & UINT64_C(1) << r))
+			continue;
+		l = line_of(m, (enum bench_row)r);
+		if (hw)
+			h = bench_summarize(&hw->board->row[r].op);
+		if (l.op.nr)
+			print_line(&l, m, &h);
+	}
+}
+
+/* --- JSON ----------------------------------------------------------------------------- */
+
+static json_t *json_summary(struct bench_summary s)
+{
+	return json_pack("{s:i, s:f, s:f, s:f}", "samples", (int)s.nr, "min",
+			 s.min, "median", s.median, "p90", s.p90);
+}
+
+static int json_verdict(json_t *o, const char *key, enum verdict v)
+{
+	return v == NO_FIGURE ?
+		       0 :
+		       json_object_set_new(o, key, json_boolean(v == MET));
+}
+
+static json_t *json_line(const struct line *l, bool judged)
+{
+	json_t *o = json_object(), *events = json_object();
+	int bad = 0;
+
+	bad |= json_object_set_new(o, "what", json_string(l->info->what));
+	bad |= json_object_set_new(o, "us", json_summary(l->op));
+	bad |= json_object_set_new(
+		o, "floor", json_string(bench_floor_name(l->info->floor)));
+	bad |= json_object_set_new(o, "floor_us", json_summary(l->floor));
+	if (l->ratio > 0)
+		bad |= json_object_set_new(o, "ratio", json_real(l->ratio));
+	if (l->best > 0)
+		bad |= json_object_set_new(o, "ratio_min", json_real(l->best));
+	for (int e = 0; e < BENCH_EVENTS; e++)
+		if (l->known[e])
+			bad |= json_object_set_new(events, event_names[e],
+						   json_real(l->event[e]));
+	bad |= json_object_set_new(o, "events", events);
+	if (judged) {
+		bad |= json_verdict(o, "met", figure(l));
+		bad |= json_verdict(o, "argodsm_met", argo(l));
+	}
+	if (!bad)
+		return o;
+	json_decref(o);
+	return NULL;
+}
+
+static json_t *json_rows(const struct bench_mode *m,
+			 const struct bench_options *o)
+{
+	json_t *rows = json_object();
+	int bad = 0;
+
+	for (int r = 0; r < BENCH_ROWS && !bad; r++) {
+		struct line l = line_of(m, (enum bench_row)r);
+
+		if (o->rows & UINT64_C(1) << r && l.op.nr)
+			bad = json_object_set_new(
+				rows, l.info->name,
+				json_line(&l, m->ranks == 2 && !m->hardware));
+	}
+	if (!bad)
+		return rows;
+	json_decref(rows);
+	return NULL;
+}
+
+static json_t *json_mode(const struct bench_mode *m,
+			 const struct bench_options *o)
+{
+	json_t *mode = json_object(), *floors = json_object();
+	int bad = 0;
+
+	for (int f = 0; f < BENCH_FLOORS; f++)
+		bad |= json_object_set_new(
+			floors, bench_floor_name((enum bench_floor)f),
+			json_summary(bench_summarize(&m->board->floor[f])));
+	bad |= json_object_set_new(mode, "ranks", json_integer(m->ranks));
+	bad |= json_object_set_new(mode, "hardware", json_boolean(m->hardware));
+	bad |= json_object_set_new(mode, "floors", floors);
+	bad |= json_object_set_new(mode, "rows", json_rows(m, o));
+	if (!bad)
+		return mode;
+	json_decref(mode);
+	return NULL;
+}
+
+int bench_print_json(const struct bench_mode *modes, int nr,
+		     const struct bench_options *o)
+{
+	double load[3] = { 0 };
+	json_t *list = json_array(), *all;
+	int bad = 0;
+
+	getloadavg(load, 3);
+	for (int i = 0; i < nr; i++)
+		bad |= json_array_append_new(list, json_mode(&modes[i], o));
+	all = json_pack("{s:s, s:i, s:s, s:i, s:f, s:o}", "format",
+			"dajia-bench", "version", 1, "unit", "us", "cores",
+			(int)sysconf(_SC_NPROCESSORS_ONLN), "load", load[0],
+			"modes", list);
+	if (!all || bad) {
+		json_decref(all);
+		return -ENOMEM;
+	}
+	bad = json_dumpf(all, stdout, JSON_INDENT(2));
+	json_decref(all);
+	return bad || putchar('\n') == EOF || fflush(stdout) ? -EIO : 0;
+}
