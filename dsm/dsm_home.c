@@ -115,6 +115,8 @@ static void forget_unit(struct dsm_node *n, uint32_t unit)
 	n->enrolled[unit] = 0;
 	n->age[unit] = n->probe[unit] = n->idle[unit] = 0;
 	n->wrote[unit] = 0;
+	n->whole[unit] = 0;
+	n->holds[unit] = 0;
 }
 
 int dsm_free(struct dsm_node *n, uint32_t page)

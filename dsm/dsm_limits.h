@@ -28,6 +28,8 @@ enum {
 	DSM_PROBE_MAX = 4096,
 	/* Numbered locks: jia.h promises as many (Maxlocks). */
 	DSM_LOCKS = 1024,
+	/* Ranges that a thread holds accessible at once. */
+	DSM_HELD_MAX = 16,
 	/* Places of names that a thread remembers, 16 bytes each. */
 	DSM_KNOWN = 64,
 	/* Names whose last release a rank remembers: 256 KiB. */

@@ -93,6 +93,8 @@ static int open_memory(struct dsm_node *n)
 	n->state = calloc(pages, 1);
 	n->order = calloc(pages, 1);
 	n->wrote = calloc(pages, 1);
+	n->holds = calloc(pages, sizeof(*n->holds));
+	n->whole = calloc(pages, 1);
 	n->enrolled = calloc(pages, 1);
 	n->home = calloc(pages, sizeof(*n->home));
 	n->idle = calloc(pages, sizeof(*n->idle));
@@ -114,7 +116,7 @@ static int open_memory(struct dsm_node *n)
 	}
 	if (!n->state || !n->order || !n->enrolled || !n->wrote || !n->home || !n->idle || !n->age ||
 	    !n->probe || !n->seen_pos || !n->floor_pos || !n->seen_ref ||
-	    !n->seen_name ||	    !n->runs || !n->scratch || !n->incoming || !n->entry || !n->thread)
+	    !n->seen_name || !n->holds || !n->whole ||	    !n->runs || !n->scratch || !n->incoming || !n->entry || !n->thread)
 		return -ENOMEM;
 	return open_sets(n) ?:
 	       dsm_heap_open(&n->heap, n->pages,
@@ -184,6 +186,8 @@ void dsm_node_close(struct dsm_node *n)
 	free(n->home);
 	free(n->wrote);
 	free(n->enrolled);
+	free(n->whole);
+	free(n->holds);
 	free(n->order);
 	free(n->state);
 	free(n);
@@ -207,6 +211,7 @@ struct dsm_thread *dsm_thread_join(struct dsm_node *n)
 		t->node = n;
 		t->slot = (uint32_t)(t - n->thread);
 		t->depth = 0;
+		t->held_nr = 0;
 		if (n->thread_nr <= t->slot)
 			n->thread_nr = t->slot + 1;
 		t->next_fault = DSM_BITS_END;

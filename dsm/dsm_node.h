@@ -135,6 +135,10 @@ struct dsm_thread {
 	uint32_t recent_at;
 	uint32_t next_fault; /* the unit it will fault on if in sequence */
 	uint32_t run; /* units repaired along with its last fault */
+	struct dsm_range {
+		uint64_t from, to; /* bytes */
+	} held[DSM_HELD_MAX]; /* see dsm_touch.c */
+	uint32_t held_nr;
 	struct dsm_known known[DSM_KNOWN]; /* by the hash of the name */
 };
 
@@ -179,6 +183,8 @@ struct dsm_node {
 	uint16_t *idle; /* releases without a change, per unit */
 	uint16_t *age; /* refreshes since the last fault, per unit */
 	uint8_t *wrote; /* 1: was changed when it was last written, per unit */
+	uint16_t *holds; /* threads that hold it accessible, per unit */
+	uint8_t *whole; /* 1: all of it goes into the next diff, per unit */
 	uint8_t *enrolled; /* 1: registered at its present home, per unit */
 	uint16_t *probe; /* age at which it is dropped to see, per unit */
 	struct dsm_bits watched; /* units in WATCH or HWATCH */
@@ -319,6 +325,8 @@ void dsm_dir_get(struct dsm_node *n, uint32_t unit, char *dst, char *twin,
 		 struct dsm_get *g);
 bool dsm_dir_got(struct dsm_node *n, uint32_t unit, const char *dst,
 		 const char *twin, struct dsm_get *g);
+/* Register as a sharer of @unit, of which nothing is wanted. */
+void dsm_dir_enrol(struct dsm_node *n, uint32_t unit);
 void dsm_dir_deregister(struct dsm_node *n, uint32_t unit);
 bool dsm_dir_shared(const struct dsm_node *n, uint32_t unit); /* own home */
 void dsm_dir_forget(struct dsm_node *n, uint32_t unit); /* all its sharers */
@@ -365,8 +373,34 @@ void dsm_unit_protect_set(struct dsm_node *n, const struct dsm_bits *set,
  */
 int dsm_fault(struct dsm_node *n, struct dsm_thread *t, uint32_t page,
 	      bool store);
+/* Make @unit, which is neither here nor at home here, writable without its
+ * contents; under the mutex. */
+void dsm_cache_overwrite(struct dsm_node *n, struct dsm_thread *t,
+			 uint32_t unit);
 /* Give back the memory of a unit that is not cached any more. */
 void dsm_cache_discard(struct dsm_node *n, uint32_t unit);
+
+/* --- dsm_touch.c: ranges held accessible ---------------------------------------------------- */
+
+enum dsm_touch {
+	DSM_TOUCH_READ,
+	DSM_TOUCH_WRITE,
+	DSM_TOUCH_OVERWRITE /* what was there is not needed */
+};
+/*
+ * Make @len bytes (not 0) at @off accessible and keep them so until
+ * dsm_untouch().  -EFAULT: not all of them are allocated; -ENOSPC: larger than the cache; -EMFILE: @t holds
+ * DSM_HELD_MAX ranges.
+ */
+int dsm_touch(struct dsm_thread *t, uint64_t off, uint64_t len,
+	      enum dsm_touch mode);
+int dsm_untouch(struct dsm_thread *t, uint64_t off, uint64_t len); /* -ENOENT */
+void dsm_untouch_all(struct dsm_thread *t);
+
+static inline bool dsm_held(const struct dsm_node *n, uint32_t unit)
+{
+	return n->holds[unit];
+}
 
 /* --- dsm_log.c: what this rank has published ------------------------------------------ */
 

@@ -25,6 +25,8 @@ void dsm_public_refuse_threads(struct dsm_host *h);
 /* A rendezvous of all ranks; not with a lock in hand. */
 void dsm_public_meet(struct dsm_host *h, enum dsm_meeting kind,
 		     const void *site);
+/* The calling thread begins to synchronise: it holds no range any more. */
+struct dsm_thread *dsm_public_sync(struct dsm_host *h);
 /* The number of a size or count that is an int in JIAJIA's interface. */
 uint64_t dsm_public_size(struct dsm_host *h, const char *what, int n);
 

@@ -71,10 +71,19 @@ void dsm_public_refuse_threads(struct dsm_host *h)
 			h->node->threads);
 }
 
+struct dsm_thread *dsm_public_sync(struct dsm_host *h)
+{
+	struct dsm_thread *t = dsm_host_thread(h);
+
+	if (t->held_nr)
+		dsm_untouch_all(t);
+	return t;
+}
+
 void dsm_public_meet(struct dsm_host *h, enum dsm_meeting kind,
 		     const void *site)
 {
-	struct dsm_thread *t = dsm_host_thread(h);
+	struct dsm_thread *t = dsm_public_sync(h);
 	char text[DSM_NAME_TEXT];
 
 	if (t->depth) {

@@ -194,6 +194,23 @@ JIA_API void jia_loadcheck(void);
  * and last of this rank's share (none: end is begin - 1). */
 JIA_API void jia_divtask(int *begin, int *end);
 
+/* --- system calls on shared memory: ours --------------------------------------------
+ *
+ * A system call that is handed a page which this rank has no copy of, or may
+ * not write to yet, fails with EFAULT.  jia_touch() makes a range accessible and
+ * holds it so until jia_untouch() with the same arguments, or until this thread
+ * synchronises the next time (a lock, an unlock, a barrier).  JIA_OVERWRITE says
+ * that the whole range will be written: what was there is not fetched, and is
+ * undefined until then.  At most 16 ranges a thread.
+ */
+enum {
+	JIA_READ, /* the system reads it, as in write(2) */
+	JIA_WRITE, /* the system writes to it, as in read(2) */
+	JIA_OVERWRITE /* to all of it */
+};
+JIA_API void jia_touch(const void *addr, size_t len, int mode);
+JIA_API void jia_untouch(const void *addr, size_t len);
+
 /* --- locks and conditions: ours --------------------------------------------------
  *
  * By address: any address that is the same on all ranks, such as one in shared

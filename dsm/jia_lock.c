@@ -104,7 +104,7 @@ static void check_release(struct dsm_host *h, const struct dsm_thread *t,
 
 static void take(struct dsm_host *h, dsm_name name)
 {
-	struct dsm_thread *t = dsm_host_thread(h);
+	struct dsm_thread *t = dsm_public_sync(h);
 
 	check_take(h, t, name);
 	dsm_lock(t, name);
@@ -113,7 +113,7 @@ static void take(struct dsm_host *h, dsm_name name)
 
 static int try(struct dsm_host *h, dsm_name name)
 {
-	struct dsm_thread *t = dsm_host_thread(h);
+	struct dsm_thread *t = dsm_public_sync(h);
 	bool got;
 
 	check_depth(h, t);
@@ -124,7 +124,7 @@ static int try(struct dsm_host *h, dsm_name name)
 
 static void release(struct dsm_host *h, dsm_name name)
 {
-	struct dsm_thread *t = dsm_host_thread(h);
+	struct dsm_thread *t = dsm_public_sync(h);
 
 	check_release(h, t, name, true);
 	dsm_unlock(t, name);
@@ -177,7 +177,7 @@ void jia_unlock_at(const void *addr)
 
 static void rw_take(struct dsm_host *h, dsm_name name, bool write)
 {
-	struct dsm_thread *t = dsm_host_thread(h);
+	struct dsm_thread *t = dsm_public_sync(h);
 
 	check_take(h, t, name);
 	if (write)
@@ -189,7 +189,7 @@ static void rw_take(struct dsm_host *h, dsm_name name, bool write)
 
 static void rw_release(struct dsm_host *h, dsm_name name)
 {
-	struct dsm_thread *t = dsm_host_thread(h);
+	struct dsm_thread *t = dsm_public_sync(h);
 
 	check_release(h, t, name, false);
 	dsm_rwunlock(t, name);
@@ -243,7 +243,7 @@ void jia_rwunlock_at(const void *addr)
 void jia_cond_wait(const void *cond)
 {
 	struct dsm_host *h = DSM_ENTER("jia_cond_wait");
-	struct dsm_thread *t = dsm_host_thread(h);
+	struct dsm_thread *t = dsm_public_sync(h);
 	dsm_name name = addressed(h, cond);
 
 	if (!t->depth)

@@ -164,6 +164,8 @@ struct sim_thread {
 	struct dsm_thread *dsm;
 	int id, slot;
 	uint32_t meetings;
+	uint32_t touched; /* page that is held accessible, + 1 */
+	bool touched_rw;
 	uint32_t held[SIM_NEST], nr_held; /* indices of locks */
 	bool reading[SIM_NEST]; /* ... held for reading */
 	const char *doing; /* for the report of a deadlock */
@@ -186,6 +188,7 @@ struct sim_run {
 /* sim_node.c */
 void sim_node_open(struct sim_run *run, int rank);
 void sim_node_close(struct sim_node *n);
+uint32_t sim_page(const struct sim_thread *t, const struct sim_item *it);
 uint64_t sim_load(struct sim_thread *t, const struct sim_item *it);
 void sim_store(struct sim_thread *t, const struct sim_item *it, uint64_t value);
 

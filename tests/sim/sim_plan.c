@@ -77,6 +77,7 @@ static void draw_chance(struct sim_plan *p, struct sim_rng *r)
 	p->yield_ppm = PICK(r, 0, 20000, 100000, 400000);
 	p->slow_ppm = PICK(r, 0, 0, 100000, 300000);
 	p->outside_ppm = PICK(r, 200000, 500000, 500000, 800000);
+	p->touch_ppm = PICK(r, 0, 0, 50000, 300000);
 	p->forget_ppm = PICK(r, 0, 200000, 1000000);
 	p->realloc_ppm = PICK(r, 0, 0, 0, 200000);
 	p->vary_ppm = PICK(r, 0, 0, 0, 500000);

@@ -27,12 +27,6 @@ static const char *rule_name(enum sim_rule rule)
 
 /* --- accesses ------------------------------------------------------------------------ */
 
-static uint32_t page_of(const struct sim_thread *t, const struct sim_item *it)
-{
-	return t->run->record.alloc[it->alloc].page +
-	       (it->off >> t->run->plan.page_shift);
-}
-
 static uint32_t byte_of(const struct sim_thread *t, const struct sim_item *it)
 {
 	return it->off & ((1u << t->run->plan.page_shift) - 1);
@@ -64,7 +58,7 @@ static void store(struct sim_thread *t, struct sim_item *it)
 	it->truth = value;
 	sim_trace(t->run,
 		  "node %d thread %d: page %u byte %u size %u := 0x%" PRIx64,
-		  t->node->rank, t->slot, page_of(t, it), byte_of(t, it),
+		  t->node->rank, t->slot, sim_page(t, it), byte_of(t, it),
 		  it->size, value);
 }
 
@@ -74,7 +68,7 @@ static void load(struct sim_thread *t, const struct sim_item *it)
 
 	sim_trace(t->run,
 		  "node %d thread %d: page %u byte %u size %u == 0x%" PRIx64,
-		  t->node->rank, t->slot, page_of(t, it), byte_of(t, it),
+		  t->node->rank, t->slot, sim_page(t, it), byte_of(t, it),
 		  it->size, got);
 	if (got == it->truth)
 		return;
@@ -82,7 +76,7 @@ static void load(struct sim_thread *t, const struct sim_item *it)
 		t->run,
 		"node %d thread %d load of page %u byte %u size %u (%s %u): got 0x%" PRIx64
 		", want 0x%" PRIx64,
-		t->node->rank, t->slot, page_of(t, it), byte_of(t, it),
+		t->node->rank, t->slot, sim_page(t, it), byte_of(t, it),
 		it->size, rule_name(it->rule), it->which, got, it->truth);
 }
 
@@ -99,6 +93,81 @@ static void access_item(struct sim_thread *t)
 		load(t, it);
 	t->run->ops++;
 	sul_sim_point(t->run->world);
+}
+
+/* --- pages that are held accessible ---------------------------------------------------------- */
+
+/* May @t write all items of the unit that @it is in?  It then says so. */
+static bool may_overwrite(struct sim_thread *t, const struct sim_item *it,
+			  uint32_t unit)
+{
+	struct sim_record *r = &t->run->record;
+
+	for (uint32_t i = 0; i < r->nr_items; i++) {
+		struct sim_item *other = &r->item[i];
+
+		if (other->alloc != it->alloc ||
+		    dsm_unit_of(t->node->dsm, sim_page(t, other)) != unit)
+			continue;
+		if (other->rule != SIM_RULE_EPOCH ||
+		    !sim_record_may(t, other, true))
+			return false;
+	}
+	return true;
+}
+
+static void overwrite(struct sim_thread *t, const struct sim_item *it,
+		      uint32_t unit)
+{
+	struct sim_record *r = &t->run->record;
+
+	for (uint32_t i = 0; i < r->nr_items; i++) {
+		struct sim_item *other = &r->item[i];
+
+		if (other->alloc != it->alloc ||
+		    dsm_unit_of(t->node->dsm, sim_page(t, other)) != unit)
+			continue;
+		store(t, other);
+		sul_sim_point(t->run->world);
+	}
+}
+
+/* Hold the unit of an item while others go on, and use it meanwhile. */
+static void hold_unit(struct sim_thread *t)
+{
+	struct sim_item *it = sim_record_choose(t);
+	bool write = sim_below(&t->run->rng, 2);
+	enum dsm_touch mode = write ? DSM_TOUCH_WRITE : DSM_TOUCH_READ;
+	struct dsm_node *n = t->node->dsm;
+	uint64_t off, len;
+	uint32_t unit;
+
+	if (!it || !sim_record_may(t, it, write))
+		return;
+	unit = dsm_unit_of(n, sim_page(t, it));
+	off = dsm_unit_off(n, unit);
+	len = dsm_unit_bytes(n, unit);
+	if (write && may_overwrite(t, it, unit))
+		mode = DSM_TOUCH_OVERWRITE;
+	doing(t, "touch", unit);
+	if (dsm_touch(t->dsm, off, len, mode))
+		return; /* larger than the cache */
+	t->touched = sim_page(t, it) + 1;
+	t->touched_rw = write;
+	if (mode == DSM_TOUCH_OVERWRITE)
+		overwrite(t, it, unit);
+	for (uint32_t i = sim_below(&t->run->rng, 4); i; i--) {
+		if (write)
+			store(t, it);
+		else
+			load(t, it);
+		sul_sim_point(t->run->world);
+		t->run->ops++;
+	}
+	t->touched = 0;
+	if (dsm_untouch(t->dsm, off, len))
+		sim_violation(t->run, "node %d thread %d does not hold unit %u",
+			      t->node->rank, t->slot, unit);
 }
 
 /* --- locks ------------------------------------------------------------------------------ */
@@ -253,6 +322,8 @@ static void section(struct sim_thread *t)
 			use_condition(t);
 		for (uint32_t i = sim_below(rng, 4); i; i--)
 			access_item(t);
+		if (sim_chance(rng, t->run->plan.touch_ppm))
+			hold_unit(t);
 		exchange_tokens(t, l);
 	}
 	while (t->nr_held) {
@@ -395,7 +466,9 @@ void sim_program(void *arg)
 	for (uint32_t e = 0; e < p->epochs; e++) {
 		for (uint32_t i = sim_below(&run->rng, (uint32_t)p->length + 1);
 		     i; i--) {
-			if (sim_chance(&run->rng, p->outside_ppm))
+			if (sim_chance(&run->rng, p->touch_ppm))
+				hold_unit(t);
+			else if (sim_chance(&run->rng, p->outside_ppm))
 				access_item(t);
 			else
 				section(t);
