@@ -100,8 +100,8 @@ void dsm_call_check(struct dsm_node *n, int peer)
 
 	dsm_must(n,
 		 sul_get(n->port, peer, DSM_W_SYNC,
-			 n->at.calls + sizeof(theirs) *
-					       (n->calls % DSM_CALLS_KEPT),
+			 n->at.calls +
+				 sizeof(theirs) * (n->calls % DSM_CALLS_KEPT),
 			 &theirs, sizeof(theirs), NULL, 0),
 		 "comparing collective calls");
 	dsm_must(n, sul_flush(n->port), "comparing collective calls");

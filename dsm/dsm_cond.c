@@ -74,10 +74,11 @@ static uint32_t below(struct dsm_node *n, uint32_t token)
 
 static void wake(struct dsm_node *n, uint32_t token)
 {
-	dsm_must(n, sul_notify(n->port, dsm_queue_rank(token), DSM_W_SYNC,
-			       dsm_queue_off(n, token) +
-				       offsetof(struct dsm_queue_node, go),
-			       1),
+	dsm_must(n,
+		 sul_notify(n->port, dsm_queue_rank(token), DSM_W_SYNC,
+			    dsm_queue_off(n, token) +
+				    offsetof(struct dsm_queue_node, go),
+			    1),
 		 "signalling a condition");
 }
 

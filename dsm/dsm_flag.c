@@ -80,8 +80,9 @@ static void wake(struct dsm_node *n, int flag, int rank)
 	uint32_t value = (uint32_t)n->rank << WAKE_BITS |
 			 (nr & ((1u << WAKE_BITS) - 1));
 
-	dsm_must(n, sul_notify(n->port, rank, DSM_W_SYNC, wake_off(n, flag),
-			       value),
+	dsm_must(n,
+		 sul_notify(n->port, rank, DSM_W_SYNC, wake_off(n, flag),
+			    value),
 		 "setting a flag");
 }
 
@@ -93,8 +94,7 @@ static void wake_all(struct dsm_node *n, int flag)
 				    0, 0);
 
 		for (; bits; bits &= bits - 1)
-			wake(n, flag,
-			     (int)(64 * i) + __builtin_ctzll(bits));
+			wake(n, flag, (int)(64 * i) + __builtin_ctzll(bits));
 	}
 	dsm_must(n, sul_flush(n->port), "setting a flag");
 }

@@ -47,9 +47,9 @@ struct cut {
 static uint32_t block_pages(const struct dsm_node *n, const struct cut *cut,
 			    uint64_t unit_bytes, uint32_t nr)
 {
-	uint64_t bytes = cut->rounds ? (uint64_t)cut->rounds[nr /
-					       (uint32_t)n->ranks] :
-				       cut->block;
+	uint64_t bytes =
+		cut->rounds ? (uint64_t)cut->rounds[nr / (uint32_t)n->ranks] :
+			      cut->block;
 
 	return (uint32_t)(round_up(bytes, unit_bytes) >> n->page_shift);
 }
@@ -131,13 +131,13 @@ int dsm_free(struct dsm_node *n, uint32_t page)
 	n->env->protect(n->env_ctx, page, pages, DSM_ACCESS_NONE);
 	for (uint32_t p = page; p < page + pages; p += dsm_unit_pages(n, p))
 		forget_unit(n, p);
-	dsm_must(n, sul_window_discard(n->port, DSM_W_FRAME,
-				       dsm_unit_off(n, page),
-				       (size_t)pages << n->page_shift),
+	dsm_must(n,
+		 sul_window_discard(n->port, DSM_W_FRAME, dsm_unit_off(n, page),
+				    (size_t)pages << n->page_shift),
 		 "freeing memory");
-	dsm_must(n, sul_window_discard(n->port, DSM_W_TWIN,
-				       dsm_unit_off(n, page),
-				       (size_t)pages << n->page_shift),
+	dsm_must(n,
+		 sul_window_discard(n->port, DSM_W_TWIN, dsm_unit_off(n, page),
+				    (size_t)pages << n->page_shift),
 		 "freeing memory");
 	if (n->env->forget)
 		n->env->forget(n->env_ctx, page, pages);

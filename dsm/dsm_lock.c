@@ -29,8 +29,7 @@ enum {
 
 uint32_t dsm_queue_token(const struct dsm_thread *t, uint32_t depth)
 {
-	return ((uint32_t)t->node->rank << SLOT_BITS | t->slot)
-		       << DEPTH_BITS |
+	return ((uint32_t)t->node->rank << SLOT_BITS | t->slot) << DEPTH_BITS |
 	       (depth + 1);
 }
 
@@ -68,8 +67,9 @@ uint64_t dsm_place_amo(struct dsm_node *n, struct dsm_place p,
 {
 	uint64_t was = 0;
 
-	dsm_must(n, sul_amo(n->port, p.rank, DSM_W_SYNC, p.off, op, to, from,
-			    &was),
+	dsm_must(n,
+		 sul_amo(n->port, p.rank, DSM_W_SYNC, p.off, op, to, from,
+			 &was),
 		 "working on a lock");
 	dsm_must(n, sul_flush(n->port), "working on a lock");
 	return was;
@@ -79,8 +79,9 @@ uint64_t dsm_place_get(struct dsm_node *n, struct dsm_place p)
 {
 	uint64_t v = 0;
 
-	dsm_must(n, sul_get(n->port, p.rank, DSM_W_SYNC, p.off, &v, sizeof(v),
-			    NULL, 0),
+	dsm_must(n,
+		 sul_get(n->port, p.rank, DSM_W_SYNC, p.off, &v, sizeof(v),
+			 NULL, 0),
 		 "reading a lock");
 	dsm_must(n, sul_flush(n->port), "reading a lock");
 	return v;
@@ -93,10 +94,11 @@ static dsm_ref wait_turn(struct dsm_thread *t, dsm_name lock, uint32_t token,
 	struct dsm_node *n = t->node;
 	struct dsm_queue_node *q = dsm_queue_own(n, token);
 
-	dsm_must(n, sul_notify(n->port, dsm_queue_rank(before), DSM_W_SYNC,
-			       dsm_queue_off(n, before) +
-				       offsetof(struct dsm_queue_node, next),
-			       token),
+	dsm_must(n,
+		 sul_notify(n->port, dsm_queue_rank(before), DSM_W_SYNC,
+			    dsm_queue_off(n, before) +
+				    offsetof(struct dsm_queue_node, next),
+			    token),
 		 "queueing for a lock");
 	dsm_must(n, sul_flush(n->port), "queueing for a lock");
 	dsm_wait_word(n, &q->go, 0, DSM_WAIT_LOCK, (int64_t)lock,
@@ -108,9 +110,10 @@ static dsm_ref wait_turn(struct dsm_thread *t, dsm_name lock, uint32_t token,
 /* The lock's last release, read behind the operation that took it. */
 static void get_last(struct dsm_node *n, struct dsm_place p, dsm_ref *last)
 {
-	dsm_must(n, sul_get(n->port, p.rank, DSM_W_SYNC,
-			    p.off + offsetof(struct dsm_lock_word, last), last,
-			    sizeof(*last), NULL, 0),
+	dsm_must(n,
+		 sul_get(n->port, p.rank, DSM_W_SYNC,
+			 p.off + offsetof(struct dsm_lock_word, last), last,
+			 sizeof(*last), NULL, 0),
 		 "taking a lock");
 }
 
@@ -129,8 +132,9 @@ dsm_ref dsm_queue_take(struct dsm_thread *t, dsm_name lock)
 	dsm_ref last = 0;
 
 	reset(dsm_queue_own(n, token));
-	dsm_must(n, sul_amo(n->port, p.rank, DSM_W_SYNC, p.off, SUL_AMO_SWAP,
-			    token, 0, &before),
+	dsm_must(n,
+		 sul_amo(n->port, p.rank, DSM_W_SYNC, p.off, SUL_AMO_SWAP,
+			 token, 0, &before),
 		 "taking a lock");
 	get_last(n, p, &last);
 	dsm_must(n, sul_flush(n->port), "taking a lock");
@@ -152,8 +156,8 @@ static void acquire(struct dsm_thread *t, dsm_name lock, dsm_ref last,
 		    uint64_t start)
 {
 	struct dsm_node *n = t->node;
-	bool work = !dsm_alone(n) || (!n->cfg.hardware &&
-				      dsm_log_news(n, lock, last));
+	bool work = !dsm_alone(n) ||
+		    (!n->cfg.hardware && dsm_log_news(n, lock, last));
 
 	if (work)
 		dsm_enter(n, t);
@@ -186,8 +190,9 @@ bool dsm_trylock(struct dsm_thread *t, dsm_name lock)
 	dsm_ref last = 0;
 
 	reset(dsm_queue_own(n, token));
-	dsm_must(n, sul_amo(n->port, p.rank, DSM_W_SYNC, p.off, SUL_AMO_CAS,
-			    token, 0, &before),
+	dsm_must(n,
+		 sul_amo(n->port, p.rank, DSM_W_SYNC, p.off, SUL_AMO_CAS, token,
+			 0, &before),
 		 "trying a lock");
 	get_last(n, p, &last);
 	dsm_must(n, sul_flush(n->port), "trying a lock");
@@ -205,12 +210,14 @@ static bool set_free(struct dsm_thread *t, dsm_name lock, uint32_t token,
 	struct dsm_place p = dsm_name_place(t, lock);
 	uint64_t was = 0;
 
-	dsm_must(n, sul_put(n->port, p.rank, DSM_W_SYNC,
-			    p.off + offsetof(struct dsm_lock_word, last), &last,
-			    sizeof(last)),
+	dsm_must(n,
+		 sul_put(n->port, p.rank, DSM_W_SYNC,
+			 p.off + offsetof(struct dsm_lock_word, last), &last,
+			 sizeof(last)),
 		 "releasing a lock");
-	dsm_must(n, sul_amo(n->port, p.rank, DSM_W_SYNC, p.off, SUL_AMO_CAS, 0,
-			    token, &was),
+	dsm_must(n,
+		 sul_amo(n->port, p.rank, DSM_W_SYNC, p.off, SUL_AMO_CAS, 0,
+			 token, &was),
 		 "releasing a lock");
 	dsm_must(n, sul_flush(n->port), "releasing a lock");
 	return was == token;
@@ -221,12 +228,14 @@ static void hand_over(struct dsm_thread *t, uint32_t next, dsm_ref last)
 	struct dsm_node *n = t->node;
 	uint64_t off = dsm_queue_off(n, next);
 
-	dsm_must(n, sul_put(n->port, dsm_queue_rank(next), DSM_W_SYNC,
-			    off + offsetof(struct dsm_queue_node, last), &last,
-			    sizeof(last)),
+	dsm_must(n,
+		 sul_put(n->port, dsm_queue_rank(next), DSM_W_SYNC,
+			 off + offsetof(struct dsm_queue_node, last), &last,
+			 sizeof(last)),
 		 "handing a lock over");
-	dsm_must(n, sul_notify(n->port, dsm_queue_rank(next), DSM_W_SYNC,
-			       off + offsetof(struct dsm_queue_node, go), 1),
+	dsm_must(n,
+		 sul_notify(n->port, dsm_queue_rank(next), DSM_W_SYNC,
+			    off + offsetof(struct dsm_queue_node, go), 1),
 		 "handing a lock over");
 	dsm_must(n, sul_flush(n->port), "handing a lock over");
 }

@@ -181,8 +181,9 @@ void dsm_log_epoch_end(struct dsm_node *n)
 
 static void read_head(struct dsm_node *n, int rank, struct dsm_log_head *h)
 {
-	dsm_must(n, sul_get(n->port, rank, DSM_W_SYNC, n->at.log_head, h,
-			    sizeof(*h), NULL, 0),
+	dsm_must(n,
+		 sul_get(n->port, rank, DSM_W_SYNC, n->at.log_head, h,
+			 sizeof(*h), NULL, 0),
 		 "reading the head of a log");
 	dsm_flush_port(n);
 }
@@ -197,10 +198,10 @@ static void read_head_of_epoch(struct dsm_node *n, int rank,
 {
 	uint64_t epoch;
 
-	dsm_must(n, sul_get(n->port, rank, DSM_W_SYNC,
-			    n->at.log_head +
-				    offsetof(struct dsm_log_head, epoch),
-			    &epoch, sizeof(epoch), NULL, 0),
+	dsm_must(n,
+		 sul_get(n->port, rank, DSM_W_SYNC,
+			 n->at.log_head + offsetof(struct dsm_log_head, epoch),
+			 &epoch, sizeof(epoch), NULL, 0),
 		 "reading the head of a log");
 	read_head(n, rank, h);
 	h->epoch = epoch;
@@ -212,11 +213,13 @@ static bool read_release(struct dsm_node *n, dsm_ref ref, dsm_name lock)
 	uint64_t off = release_off(n, (uint32_t)ref);
 	dsm_ref again = 0;
 
-	dsm_must(n, sul_get(n->port, ref_rank(ref), DSM_W_SYNC, off, n->entry,
-			    n->at.release_bytes, NULL, 0),
+	dsm_must(n,
+		 sul_get(n->port, ref_rank(ref), DSM_W_SYNC, off, n->entry,
+			 n->at.release_bytes, NULL, 0),
 		 "reading a release");
-	dsm_must(n, sul_get(n->port, ref_rank(ref), DSM_W_SYNC, off, &again,
-			    sizeof(again), NULL, 0),
+	dsm_must(n,
+		 sul_get(n->port, ref_rank(ref), DSM_W_SYNC, off, &again,
+			 sizeof(again), NULL, 0),
 		 "reading a release");
 	dsm_flush_port(n);
 	return n->entry->ref == ref && again == ref && n->entry->lock == lock;
@@ -260,9 +263,9 @@ static bool read_stretch(struct dsm_node *n, int rank, uint64_t from,
 			nr = n->cfg.log - at;
 		if (nr > DSM_INCOMING)
 			nr = DSM_INCOMING;
-		dsm_must(n, sul_get(n->port, rank, DSM_W_SYNC,
-				    n->at.log + 4 * at, n->incoming, 4 * nr,
-				    NULL, 0),
+		dsm_must(n,
+			 sul_get(n->port, rank, DSM_W_SYNC, n->at.log + 4 * at,
+				 n->incoming, 4 * nr, NULL, 0),
 			 "reading notices");
 		dsm_flush_port(n);
 		want_chunk(n, (uint32_t)nr, slot);

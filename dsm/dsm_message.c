@@ -100,17 +100,19 @@ static void *allocate(struct dsm_host *h, uint64_t bytes)
 	void *p = malloc(bytes ? bytes : 1);
 
 	if (!p)
-		dsm_host_fail(h,
-			      "no memory for a message of %llu bytes; see ulimit -d and -v",
-			      (unsigned long long)bytes);
+		dsm_host_fail(
+			h,
+			"no memory for a message of %llu bytes; see ulimit -d and -v",
+			(unsigned long long)bytes);
 	return p;
 }
 
 /* Somebody may go on.  Under the lock: the value only grows. */
 static void wake_locked(struct dsm_host *h)
 {
-	must(h, sul_notify(h->port, h->node->rank, DSM_W_SYNC,
-			   h->node->at.inbox, ++h->inbox->news),
+	must(h,
+	     sul_notify(h->port, h->node->rank, DSM_W_SYNC, h->node->at.inbox,
+			++h->inbox->news),
 	     "taking a message");
 }
 
@@ -336,8 +338,9 @@ static void send_through(struct dsm_host *h, int to, int channel,
 		copy = allocate(h, len);
 		memcpy(copy, buf, len);
 	}
-	must(h, sul_send_large(h->port, to, (unsigned int)channel,
-			       copy ? copy : buf, len, -1),
+	must(h,
+	     sul_send_large(h->port, to, (unsigned int)channel,
+			    copy ? copy : buf, len, -1),
 	     "sending a large message");
 	free(copy);
 }
@@ -388,7 +391,7 @@ void dsm_message_send(struct dsm_host *h, enum dsm_message_class class, int to,
 		      int tag, const void *buf, uint64_t len)
 {
 	struct head head = { .kind = KIND_FIRST,
-			     .class = (uint8_t)class,
+			     .class = (uint8_t) class,
 			     .tag = tag,
 			     .len = len };
 	int channel = IN_PIECES;
@@ -440,8 +443,8 @@ static struct message *await_locked(struct dsm_host *h, int class, int from,
 	struct message *m = find_locked(in, class, from, tag);
 	char text[64];
 
-	describe(text, sizeof(text), from, class == DSM_MESSAGE_OWN ? DSM_ANY :
-								      tag);
+	describe(text, sizeof(text), from,
+		 class == DSM_MESSAGE_OWN ? DSM_ANY : tag);
 	if (!m) {
 		in->receivers = &r;
 		while (!(m = find_locked(in, class, from, tag))) {

@@ -154,8 +154,9 @@ static uint64_t find_or_enter(struct dsm_node *n, int rank, dsm_name name)
 			return at;
 		if (!mine)
 			mine = new_entry(n, rank);
-		dsm_must(n, sul_put(n->port, rank, DSM_W_SYNC,
-				    entry_off(n, mine - 1), &e, sizeof(e)),
+		dsm_must(n,
+			 sul_put(n->port, rank, DSM_W_SYNC,
+				 entry_off(n, mine - 1), &e, sizeof(e)),
 			 "entering a name");
 		was = amo(n, rank, head, SUL_AMO_CAS, mine, first);
 		if (was == first)

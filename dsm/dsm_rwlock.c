@@ -41,10 +41,9 @@ static void acquire(struct dsm_thread *t, dsm_name lock, enum dsm_hold hold,
 	dsm_ref readers = dsm_place_get(n, chain_of(t, lock));
 
 	dsm_enter(n, t);
-	t->scope[t->depth] = (struct dsm_scope){ .lock = lock,
-						 .hold = hold,
-						 .from = n->log_pos,
-						 .prev = last };
+	t->scope[t->depth] = (struct dsm_scope){
+		.lock = lock, .hold = hold, .from = n->log_pos, .prev = last
+	};
 	t->depth++;
 	if (!n->cfg.hardware) {
 		dsm_log_acquire(n, lock, last);
@@ -133,10 +132,11 @@ static void leave(struct dsm_thread *t, dsm_name lock)
 
 	if ((was & READERS) != 1 || !writer)
 		return;
-	dsm_must(n, sul_notify(n->port, dsm_queue_rank(writer), DSM_W_SYNC,
-			       dsm_queue_off(n, writer) +
-				       offsetof(struct dsm_queue_node, clear),
-			       1),
+	dsm_must(n,
+		 sul_notify(n->port, dsm_queue_rank(writer), DSM_W_SYNC,
+			    dsm_queue_off(n, writer) +
+				    offsetof(struct dsm_queue_node, clear),
+			    1),
 		 "leaving a lock to its writer");
 	dsm_must(n, sul_flush(n->port), "leaving a lock to its writer");
 }

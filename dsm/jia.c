@@ -242,8 +242,7 @@ unsigned long jia_alloc3(int size, int block, int starthost)
 {
 	struct dsm_host *h = DSM_ENTER("jia_alloc3");
 
-	return allocate_int(h, size, block, starthost,
-			    DSM_SITE);
+	return allocate_int(h, size, block, starthost, DSM_SITE);
 }
 
 unsigned long jia_alloc2(int size, int block)
@@ -319,8 +318,7 @@ void *jia_malloc(size_t bytes)
 	uint64_t share = bytes / (unsigned int)hostc +
 			 (bytes % (unsigned int)hostc != 0);
 
-	return allocate(h, bytes, share ? share : 1, 0,
-			DSM_SITE);
+	return allocate(h, bytes, share ? share : 1, 0, DSM_SITE);
 }
 
 void *jia_malloc_on(size_t bytes, size_t block, int home)
@@ -423,8 +421,8 @@ static void change(struct dsm_host *h, const char *name, const char *value,
 		dsm_host_fail(h, "%s", text);
 	while (row < DSM_CONFIG_NR && was[row] == now[row])
 		row++;
-	dsm_public_record(h, DSM_CALL_jia_set, row, row < DSM_CONFIG_NR ? now[row] : 0, 0,
-	       site);
+	dsm_public_record(h, DSM_CALL_jia_set, row,
+			  row < DSM_CONFIG_NR ? now[row] : 0, 0, site);
 	if (h->node->threads > 1) /* a larger unit needs a larger cache */
 		check_threads(h, (int)h->node->threads);
 	dsm_enter(h->node, NULL);
@@ -451,8 +449,7 @@ void jia_config(int key, int value)
 			      value);
 	switch (key) {
 	case HMIG:
-		change(h, "migrate", value ? "yes" : "no",
-		       DSM_SITE);
+		change(h, "migrate", value ? "yes" : "no", DSM_SITE);
 		break;
 	case WVEC: /* a refresh stores into a copy only what has changed */
 		if (value)

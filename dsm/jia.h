@@ -305,9 +305,9 @@ JIA_API unsigned long jia_counter(const char *name);
 #define PAUSE_SET(x, y) jia_setcv(x);
 #define PAUSE_RESET(x) jia_resetcv(x);
 #define PAUSE_POLL(x) jia_waitcv(x);
-#define PAUSE_ACCEPT(x)        \
-	{                      \
-		jia_waitcv(x); \
+#define PAUSE_ACCEPT(x)         \
+	{                       \
+		jia_waitcv(x);  \
 		jia_resetcv(x); \
 	}
 /* A self-scheduled loop: each GETSUB gives the next of 0 .. max to somebody,

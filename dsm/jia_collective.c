@@ -90,20 +90,19 @@ static void hand_down(const struct tree *t, void *buf, size_t len)
 
 /* --- operations on elements ------------------------------------------------------ */
 
-#define COMBINE(type)                                                 \
-	static void combine_##type(void *into, const void *with,      \
-				   size_t nr, int what)               \
-	{                                                             \
-		type *a = into;                                       \
-		const type *b = with;                                 \
-                                                                      \
-		for (size_t i = 0; i < nr; i++) {                     \
-			if (what == SUM_INT)                          \
-				a[i] = (type)(a[i] + b[i]);           \
-			else if (what == MAX_INT ? b[i] > a[i] :      \
-						   b[i] < a[i])       \
-				a[i] = b[i];                          \
-		}                                                     \
+#define COMBINE(type)                                                         \
+	static void combine_##type(void *into, const void *with, size_t nr,   \
+				   int what)                                  \
+	{                                                                     \
+		type *a = into;                                               \
+		const type *b = with;                                         \
+                                                                              \
+		for (size_t i = 0; i < nr; i++) {                             \
+			if (what == SUM_INT)                                  \
+				a[i] = (type)(a[i] + b[i]);                   \
+			else if (what == MAX_INT ? b[i] > a[i] : b[i] < a[i]) \
+				a[i] = b[i];                                  \
+		}                                                             \
 	}
 typedef unsigned int wrapping; /* sums of ints wrap, as JIAJIA's do */
 COMBINE(int)
@@ -144,7 +143,8 @@ static void *allocate(struct dsm_host *h, size_t bytes)
 	void *p = malloc(bytes ? bytes : 1);
 
 	if (!p)
-		dsm_host_fail(h, "no memory for %zu bytes; see ulimit -d and -v",
+		dsm_host_fail(h,
+			      "no memory for %zu bytes; see ulimit -d and -v",
 			      bytes);
 	return p;
 }
@@ -253,8 +253,7 @@ void jia_loadcheck(void)
 	static const struct operation sum = { sizeof(double), SUM_INT,
 					      combine_double };
 	struct dsm_host *h = DSM_ENTER("jia_loadcheck");
-	struct tree t =
-		begin(h, DSM_CALL_jia_loadcheck, 0, 0, 0, DSM_SITE);
+	struct tree t = begin(h, DSM_CALL_jia_loadcheck, 0, 0, 0, DSM_SITE);
 	size_t nr = (size_t)hostc;
 
 	if (!h->power)

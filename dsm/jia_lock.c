@@ -316,9 +316,9 @@ int jia_newcv(void)
 	struct dsm_host *h = DSM_ENTER("jia_newcv");
 
 	if (h->flag_nr == DSM_FLAGS)
-		dsm_host_fail(
-			h, "all %d condition variables have been given away",
-			DSM_FLAGS);
+		dsm_host_fail(h,
+			      "all %d condition variables have been given away",
+			      DSM_FLAGS);
 	dsm_public_leave();
 	return (int)h->flag_nr++;
 }
@@ -342,14 +342,13 @@ int jia_getsub(int gs, int max, int n)
 	uint64_t got;
 
 	if (gs < 0 || gs >= (int)h->loop_nr)
-		dsm_host_fail(h,
-			      "loop %d does not exist; GSINIT has made %u so far",
-			      gs, h->loop_nr);
+		dsm_host_fail(
+			h, "loop %d does not exist; GSINIT has made %u so far",
+			gs, h->loop_nr);
 	if (n != hostc)
 		dsm_host_fail(
-			h,
-			"the loop is shared by %d; it must be all %d ranks", n,
-			hostc);
+			h, "the loop is shared by %d; it must be all %d ranks",
+			n, hostc);
 	got = dsm_count_add(h->node, gs, 1);
 	if ((int64_t)got > max) { /* all ranks come here, once */
 		dsm_public_meet(h, DSM_MEET_BARRIER, DSM_SITE);

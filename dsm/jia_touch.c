@@ -70,8 +70,7 @@ void jia_untouch(const void *addr, size_t len)
 {
 	struct dsm_host *h = DSM_ENTER("jia_untouch");
 
-	if (len &&
-	    dsm_untouch(dsm_host_thread(h), offset(h, addr, len), len))
+	if (len && dsm_untouch(dsm_host_thread(h), offset(h, addr, len), len))
 		dsm_host_fail(
 			h,
 			"this thread does not hold %p with %zu bytes; say what jia_touch() was told, and before the thread's next synchronisation",

@@ -3,6 +3,7 @@
  * api.c - the public calls beyond the core, tried on all ranks.
  *
  * usage: api CASE; ends with 0 if all is well.  `api --list` names the cases.
+ * `api --refuse NAME` does what must end the job; `api --refusals` lists them.
  * See tests/api/run.
  */
 #include "api.h"
@@ -36,14 +37,22 @@ int main(int argc, char **argv)
 
 	if (argc > 1 && !strcmp(argv[1], "--list"))
 		return list();
-	if (!c) {
-		fprintf(stderr, "usage: api CASE | --list\n");
+	if (argc > 1 && !strcmp(argv[1], "--refusals")) {
+		refusals_list();
+		return 0;
+	}
+	if (!c && argc != 3) {
+		fprintf(stderr,
+			"usage: api CASE | --list | --refusals | --refuse NAME\n");
 		return 2;
 	}
 	jia_init(argc, argv);
 	shared = jia_malloc_on((size_t)PAGES * PAGE, PAGE, 0);
 	jia_barrier();
-	c->run();
+	if (c)
+		c->run();
+	else
+		refusals_run(argv[2]);
 	jia_barrier();
 	jia_exit();
 	return 0;

@@ -9,6 +9,7 @@
 #define API_H
 
 #include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,10 @@ struct api_case {
 /* Each ends with { NULL, NULL }. */
 extern const struct api_case lock_cases[], cond_cases[], message_cases[],
 	collective_cases[], touch_cases[];
+
+/* refusal.c: "ranks name pattern" lines; and do one. */
+void refusals_list(void);
+void refusals_run(const char *name);
 
 extern volatile unsigned char *shared; /* PAGES pages, homes in turn */
 

@@ -35,8 +35,7 @@ static void reduce_ints(int what, int root, int nr)
 		a[i] = element(jia_pid, i);
 	jia_reduce(a, b, nr, what, root);
 	for (int i = 0; i < nr; i++)
-		CHECK(b[i] == expected(what, i) &&
-			      a[i] == element(jia_pid, i),
+		CHECK(b[i] == expected(what, i) && a[i] == element(jia_pid, i),
 		      "int %d, operation %d: %d", i, what, b[i]);
 }
 
@@ -203,8 +202,7 @@ static void rounds_of_blocks(void)
 {
 	int block[4] = { PAGE, 3 * PAGE, 100, 1 << 20 };
 	int size = 7 * PAGE * hostc;
-	unsigned char *p =
-		(unsigned char *)jia_alloc3b(size, block, hostc - 1);
+	unsigned char *p = (unsigned char *)jia_alloc3b(size, block, hostc - 1);
 	unsigned char *q = (unsigned char *)jia_alloc3b(1, block, 0);
 
 	for (int i = 0; i < size; i += 64)
@@ -230,13 +228,13 @@ static void jiajias_keys(void)
 					++*page_int(40 + key);
 				jia_barrier();
 			}
-			CHECK(*page_int(40 + key) == (on ? 5 : 10), "key %d: %d",
-			      key, *page_int(40 + key));
+			CHECK(*page_int(40 + key) == (on ? 5 : 10),
+			      "key %d: %d", key, *page_int(40 + key));
 		}
 }
 
-#define ROW(name)  \
-	{          \
+#define ROW(name)           \
+	{                   \
 #name, name \
 	}
 const struct api_case collective_cases[] = {

@@ -213,8 +213,8 @@ static void loops_give_each_number_once(void)
 	CHECK(jia_getsub(b, -1, hostc) == -1, "an empty loop has numbers");
 }
 
-#define ROW(name)  \
-	{          \
+#define ROW(name)           \
+	{                   \
 #name, name \
 	}
 const struct api_case cond_cases[] = {

@@ -145,7 +145,9 @@ static long long job_bytes(void)
 
 static void a_million_address_locks_take_little(void)
 {
-	enum { MILLION = 1000000 };
+	enum {
+		MILLION = 1000000
+	};
 	char *base = (char *)0x100000000000; /* nothing is stored there */
 	long long before = job_bytes(), used;
 
@@ -250,8 +252,8 @@ static void what_a_reader_wrote_is_published(void)
 	jia_rwunlock(4);
 }
 
-#define ROW(name)  \
-	{          \
+#define ROW(name)           \
+	{                   \
 #name, name \
 	}
 const struct api_case lock_cases[] = {

@@ -2,8 +2,8 @@
 /* message.c - jia_send() and jia_recv(). */
 #include "api.h"
 
-static const int sizes[] = { 0,	    1,	   7,	  100,	  215,	 216,
-			     217,   432,   4096,  5000,	  32767, 32768,
+static const int sizes[] = { 0,	    1,	   7,	  100,	  215,	  216,
+			     217,   432,   4096,  5000,	  32767,  32768,
 			     32769, 65536, 70000, 300000, 3000001 };
 enum {
 	SIZES = sizeof(sizes) / sizeof(sizes[0]),
@@ -40,7 +40,8 @@ static void *allocate(size_t bytes)
 /* Around the ring; @out and @in may be shared memory. */
 static void pass_all_sizes(unsigned char *out, unsigned char *in)
 {
-	int next = (jia_pid + 1) % hostc, before = (jia_pid + hostc - 1) % hostc;
+	int next = (jia_pid + 1) % hostc,
+	    before = (jia_pid + hostc - 1) % hostc;
 
 	for (int s = 0; s < SIZES; s++) {
 		memset(in, 0, (size_t)sizes[s]);
@@ -181,8 +182,8 @@ static void a_late_receiver_chooses(void)
 	free(buf);
 }
 
-#define ROW(name)  \
-	{          \
+#define ROW(name)           \
+	{                   \
 #name, name \
 	}
 const struct api_case message_cases[] = {

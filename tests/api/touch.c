@@ -169,10 +169,10 @@ static void a_held_range_stays_accessible(void)
 			n = (int)write(pipe_end[1],
 				       at + (size_t)PAGE * (size_t)i, 8);
 			CHECK(n == 8, "write(2): %s", strerror(errno));
-			n = (int)read(pipe_end[0],
-				      round % 2 ? at + (size_t)PAGE * (size_t)i :
-						  buf,
-				      8);
+			n = (int)read(
+				pipe_end[0],
+				round % 2 ? at + (size_t)PAGE * (size_t)i : buf,
+				8);
 			CHECK(n == 8, "read(2): %s", strerror(errno));
 		}
 		jia_untouch(at, BYTES);
@@ -199,8 +199,8 @@ static void holds_end_with_a_synchronisation(void)
 	jia_untouch(area, 0);
 }
 
-#define ROW(name)  \
-	{          \
+#define ROW(name)           \
+	{                   \
 #name, name \
 	}
 const struct api_case touch_cases[] = {

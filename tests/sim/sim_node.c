@@ -173,9 +173,10 @@ static char *reach(struct sim_thread *t, const struct sim_item *it, bool store)
 
 	if (t->touched == page + 1 && n->access[page] < (uint8_t)need &&
 	    (!store || t->touched_rw))
-		sim_violation(t->run,
-			      "node %d thread %d: page %u is held and yet not accessible",
-			      n->rank, t->slot, page);
+		sim_violation(
+			t->run,
+			"node %d thread %d: page %u is held and yet not accessible",
+			n->rank, t->slot, page);
 	while (n->access[page] < (uint8_t)need)
 		fault(t, page, store);
 	return n->dsm->frame + at;

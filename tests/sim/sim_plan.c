@@ -39,8 +39,8 @@ static uint64_t from_to(struct sim_rng *r, uint32_t from, uint32_t to)
 	return from + sim_below(r, to - from + 1);
 }
 
-#define PICK(r, ...)                                                       \
-	(((const uint64_t[]){ __VA_ARGS__ })[sim_below(                    \
+#define PICK(r, ...)                                    \
+	(((const uint64_t[]){ __VA_ARGS__ })[sim_below( \
 		r, sizeof((uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t))])
 
 static void draw_size(struct sim_plan *p, struct sim_rng *r)

@@ -178,12 +178,11 @@ static void check_alone(struct sim_thread *t, uint32_t l, bool read)
 	struct sim_record *r = &t->run->record;
 
 	if (r->holder[l] != SIM_NOBODY || (!read && r->readers[l]))
-		sim_violation(
-			t->run,
-			"node %d thread %d has lock %" PRIu64
-			", which thread number %d and %d readers hold",
-			t->node->rank, t->slot, t->run->plan.lock[l],
-			r->holder[l], r->readers[l]);
+		sim_violation(t->run,
+			      "node %d thread %d has lock %" PRIu64
+			      ", which thread number %d and %d readers hold",
+			      t->node->rank, t->slot, t->run->plan.lock[l],
+			      r->holder[l], r->readers[l]);
 }
 
 static void wait_for(struct sim_thread *t, uint32_t l, bool read)
@@ -375,8 +374,8 @@ static void meet(struct sim_thread *t, enum dsm_meeting kind)
 static void allocate(struct sim_thread *t, uint32_t a, uint32_t times)
 {
 	const struct sim_plan *p = &t->run->plan;
-	struct sim_rng rng = { t->run->seed ^
-			       (uint64_t)(times * 64 + a + 1) << 40 };
+	struct sim_rng rng = { t->run->seed ^ (uint64_t)(times * 64 + a + 1)
+						      << 40 };
 	struct sim_alloc *known = &t->run->record.alloc[a];
 	uint64_t bytes = (uint64_t)known->pages << p->page_shift;
 	unsigned int order = sim_below(&rng, (uint32_t)p->order + 1);
@@ -426,8 +425,8 @@ static void reallocate(struct sim_thread *t, uint32_t epoch)
 	a = sim_below(&rng, (uint32_t)run->plan.allocs);
 	meet(t, DSM_MEET_WAIT);
 	if (!t->slot && dsm_free(t->node->dsm, run->record.alloc[a].page))
-		sim_violation(run, "node %d cannot free page %u",
-			      t->node->rank, run->record.alloc[a].page);
+		sim_violation(run, "node %d cannot free page %u", t->node->rank,
+			      run->record.alloc[a].page);
 	meet(t, DSM_MEET_WAIT);
 	sim_record_free(&run->record, a, epoch + 2);
 	if (!t->slot)

@@ -192,10 +192,11 @@ void sim_record_depart(struct sim_thread *t, uint32_t nr, bool epoch_ends)
 	if (r->meetings == nr)
 		return; /* somebody has left before us */
 	if (r->arrived != sim_threads(&t->run->plan))
-		sim_violation(t->run,
-			      "node %d thread %d left a rendezvous to which %u of %u threads had come",
-			      t->node->rank, t->slot, r->arrived,
-			      sim_threads(&t->run->plan));
+		sim_violation(
+			t->run,
+			"node %d thread %d left a rendezvous to which %u of %u threads had come",
+			t->node->rank, t->slot, r->arrived,
+			sim_threads(&t->run->plan));
 	r->meetings = nr;
 	r->arrived = 0;
 	r->active = sim_threads(&t->run->plan);

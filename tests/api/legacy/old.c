@@ -24,15 +24,13 @@ PAUSEDEC(ready)
 PAUSEDEC(gate)
 GSDEC(loop)
 
-fail(text, n)
-	char *text;
-	int n;
+fail(text, n) char *text;
+int n;
 {
 	jia_errexit("old.c: %s: %d\n", text, n);
 }
 
-open_it(name)
-	char *name;
+open_it(name) char *name;
 {
 	FILE *f = fopen(name, "r");
 	int c;
@@ -130,9 +128,8 @@ use_the_rest()
 		fail("clock", 0);
 }
 
-main(argc, argv)
-	int argc;
-	char **argv;
+main(argc, argv) int argc;
+char **argv;
 {
 	int c, block[2];
 
@@ -153,8 +150,8 @@ main(argc, argv)
 	PAUSEINIT(gate)
 	GSINIT(loop)
 	sum = (int *)G_MALLOC(4096)
-	cell = (int *)G2_MALLOC(4 * 4096, jiahosts - 1)
-	block[0] = block[1] = 4096;
+		cell = (int *)G2_MALLOC(4 * 4096, jiahosts - 1)
+			block[0] = block[1] = 4096;
 	if (*(int *)jia_alloc3b(8192, block, 0) || *(int *)jia_alloc1(4))
 		fail("zero", 0);
 	part_checks();
