@@ -40,7 +40,7 @@ void dsm_flag_layout(struct dsm_layout *at, int ranks)
 	at->wakes = at->sync_bytes;
 	at->sync_bytes += sizeof(struct sul_word) * DSM_FLAGS;
 	at->counts = at->sync_bytes;
-	at->sync_bytes += 8 * DSM_COUNTS;
+	at->sync_bytes += UINT64_C(8) * DSM_COUNTS;
 }
 
 static int owner_of(const struct dsm_node *n, int flag)
@@ -143,11 +143,11 @@ void dsm_flag_wait(struct dsm_node *n, int flag)
 
 uint64_t dsm_count_add(struct dsm_node *n, int nr, uint64_t by)
 {
-	return amo(n, 0, n->at.counts + 8 * (unsigned int)nr, SUL_AMO_ADD, by,
+	return amo(n, 0, n->at.counts + 8 * (uint64_t)nr, SUL_AMO_ADD, by,
 		   0);
 }
 
 void dsm_count_zero(struct dsm_node *n, int nr)
 {
-	amo(n, 0, n->at.counts + 8 * (unsigned int)nr, SUL_AMO_SWAP, 0, 0);
+	amo(n, 0, n->at.counts + 8 * (uint64_t)nr, SUL_AMO_SWAP, 0, 0);
 }

@@ -37,7 +37,7 @@ static int rank_at(const struct tree *t, int place)
 
 static int arity(const struct tree *t)
 {
-	return (int)t->h->node->cfg.tree;
+	return (int)t->h->node->cfg.tree ?: 1;
 }
 
 static int parent(const struct tree *t)
