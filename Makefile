@@ -172,7 +172,7 @@ $(lib)/libjiaf.a: $(O)/obj/dsm/jia_f90.o
 
 # --- programs -----------------------------------------------------------------
 link = $(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) \
-	$(filter %.a,$^)
+	$(filter-out $(lib)/%,$(filter %.a,$^)) $(filter $(lib)/%.a,$^)
 
 define program # NAME FOLDER SOURCE
 $(2)/$(1): $(call objs,$(3).c $(filter-out tests/litmus/%,$(3)_*.c) $(3)/*.c)
@@ -301,11 +301,13 @@ $(O)/tidy/%: %.c .clang-tidy apps/.clang-tidy tests/.clang-tidy $(wildcard */*.h
 	@touch $@
 
 # --- install ------------------------------------------------------------------
-man := $(wildcard doc/*.1 doc/*.7)
+man := $(wildcard doc/*.[1-8])
+# The names of a page; all but the file's own become links to it.
+man_names = awk '/^\.Sh/ { on = $$2 == "NAME" } on && $$1 == ".Nm" { print $$2 }'
 install: all
 	$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig \
 		$(DESTDIR)$(INCDIR) $(DESTDIR)$(MANDIR)/man1 \
-		$(DESTDIR)$(MANDIR)/man7
+		$(DESTDIR)$(MANDIR)/man3 $(DESTDIR)$(MANDIR)/man7
 	$(if $(tools),$(INSTALL) $(tools) $(DESTDIR)$(BINDIR))
 	$(INSTALL) -m 644 $(lib)/libjia.a $(lib)/libsul.a $(jia_so) $(sul_so) \
 		$(DESTDIR)$(LIBDIR)
@@ -322,12 +324,18 @@ install: all
 	$(if $(FC),$(INSTALL) -m 644 $(O)/include/jia.mod $(DESTDIR)$(MODDIR))
 	$(if $(FC),$(INSTALL) -m 644 $(lib)/libjiaf.a $(DESTDIR)$(LIBDIR))
 	$(INSTALL) -d $(DESTDIR)$(DATADIR) $(DESTDIR)$(DOCDIR)/examples
-	$(INSTALL) -m 644 dsm/jia.f90 $(DESTDIR)$(DATADIR)
+	$(INSTALL) -m 644 dsm/jia.f90 tools/jia.gdb $(DESTDIR)$(DATADIR)
 	$(INSTALL) -m 644 $(wildcard doc/examples/*) $(DESTDIR)$(DOCDIR)/examples
 	$(call pc,$(PREFIX),$(LIBDIR),$(INCDIR)) > \
 		$(DESTDIR)$(LIBDIR)/pkgconfig/jia.pc
-	for m in $(man); do $(INSTALL) -m 644 $$m \
-		$(DESTDIR)$(MANDIR)/man$${m##*.} || exit; done
+	for m in $(man); do \
+		s=$${m##*.} dir=$(DESTDIR)$(MANDIR)/man$${m##*.}; \
+		$(INSTALL) -m 644 $$m $$dir || exit; \
+		for n in $$($(man_names) $$m); do \
+			[ -e doc/$$n.$$s ] || echo ".so man$$s/$${m##*/}" \
+				> $$dir/$$n.$$s || exit; \
+		done; \
+	done
 
 clean:
 	rm -rf $(O) $(O)-asan $(O)-tsan

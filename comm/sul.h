@@ -112,6 +112,15 @@ void sul_stats_read(const struct sul_port *p, struct sul_stats *out);
 void *sul_window(const struct sul_port *p, unsigned int w);
 
 /*
+ * A hint: the owner is about to work on this range of its own window.  Makes it
+ * present in the mapping (a first touch costs a trap of its own), and where
+ * ranges are prepared in sequence the rest of a chunk along with it.  -ENOMEM.
+ * A get into an own window needs no preparation.
+ */
+int sul_window_prepare(struct sul_port *p, unsigned int w, uint64_t off,
+		       size_t len);
+
+/*
  * Give back the memory of a range (whole pages) of this port's own window; it
  * reads as zeros afterwards.
  */

@@ -27,6 +27,8 @@ struct sul_carrier_ops {
 	const char *name;
 	int (*open)(struct sul_port *p, const struct sul_config *cfg);
 	void (*close)(struct sul_port *p);
+	int (*prepare)(struct sul_port *p, unsigned int w, uint64_t off,
+		       size_t len);
 	int (*discard)(struct sul_port *p, unsigned int w, uint64_t off,
 		       size_t len);
 	int (*window_file)(const struct sul_port *p, int rank, unsigned int w,

@@ -3,8 +3,9 @@
  * sul_job.c - the control block of a job.
  *
  * Role: page 0 of the job's memfd is the head (who made it, how many ranks, how
- *   far they are, the failure); one slot per rank follows, each on pages of its
- *   own; the windows come after sul_job_bytes().
+ *   far they are, the failure); one slot per rank follows, on pages of its own
+ *   (struct sul_job_rank, then what sul_job_more() gives); the windows come
+ *   after sul_job_bytes().
  * Invariant: head->failure is written by the one caller whose compare-and-swap
  *   of `claimed` succeeded, and is read only after the abort word is seen set.
  *   A rank's state only grows; reached[s] counts the ranks in state s or later.
@@ -38,7 +39,8 @@
 enum {
 	JOB_MAGIC = 0x4a494151,
 	JOB_VERSION = 1,
-	SLOT_BYTES = 4096,
+	RANK_BYTES = 4096, /* of a slot, for struct sul_job_rank */
+	SLOT_BYTES = RANK_BYTES + SUL_JOB_MORE_BYTES,
 	STATES = SUL_RANK_EXITED + 1,
 	HIGH_FD = 200, /* a program's own descriptors are rarely up here */
 	NAP_MS = 100, /* a lost wake-up costs at most this */
@@ -61,7 +63,7 @@ struct job_head {
 };
 
 _Static_assert(sizeof(struct job_head) <= SLOT_BYTES, "head fits its page");
-_Static_assert(sizeof(struct sul_job_rank) <= SLOT_BYTES, "rank fits its page");
+_Static_assert(sizeof(struct sul_job_rank) <= RANK_BYTES, "rank fits its page");
 
 struct sul_job {
 	struct job_head *head;
@@ -390,6 +392,11 @@ struct sul_job_rank *sul_job_rank(struct sul_job *j, int rank)
 
 	return (struct sul_job_rank *)(void *)(slots +
 					       (size_t)rank * SLOT_BYTES);
+}
+
+void *sul_job_more(struct sul_job *j, int rank)
+{
+	return (char *)sul_job_rank(j, rank) + RANK_BYTES;
 }
 
 size_t sul_job_bytes(const struct sul_job *j)

@@ -34,6 +34,7 @@ enum {
 	SUL_JOB_PATH_MAX = 480, /* bytes of a program's name, with the 0 */
 	SUL_JOB_BLOB_MAX = 2048, /* what ranks compare: parameters, addresses */
 	SUL_JOB_COUNTERS_MAX = 128, /* 64-bit counters of a rank */
+	SUL_JOB_MORE_BYTES = 60 << 10, /* sul_job_more() */
 };
 
 #define SUL_JOB_ENV "JIA_JOB" /* "1:RANK:RANKS:FD:LAUNCHER_PID" */
@@ -87,6 +88,9 @@ void sul_job_close(struct sul_job *j); /* NULL is fine */
 int sul_job_self(const struct sul_job *j); /* rank; -1 in the launcher */
 int sul_job_ranks(const struct sul_job *j);
 struct sul_job_rank *sul_job_rank(struct sul_job *j, int rank);
+/* SUL_JOB_MORE_BYTES that the rank fills as it likes, zero at first, aligned to
+ * a page; untouched they take no memory. */
+void *sul_job_more(struct sul_job *j, int rank);
 size_t sul_job_bytes(const struct sul_job *j); /* of the block, whole pages */
 
 /* Wait until every rank is in @state or later; -ECANCELED, -ETIMEDOUT with the

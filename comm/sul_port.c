@@ -176,6 +176,14 @@ static struct extent measure(const struct sul_run *runs, size_t nr)
 	return e;
 }
 
+int sul_window_prepare(struct sul_port *p, unsigned int w, uint64_t off,
+		       size_t len)
+{
+	if (!range_exists(p, p->rank, w, off, len))
+		return -EINVAL;
+	return p->ops->prepare(p, w, off, len);
+}
+
 int sul_window_discard(struct sul_port *p, unsigned int w, uint64_t off,
 		       size_t len)
 {

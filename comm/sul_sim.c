@@ -525,6 +525,13 @@ static int sim_open(struct sul_port *p, const struct sul_config *cfg)
 	return 0;
 }
 
+static int sim_prepare(struct sul_port *p, unsigned int w, uint64_t off,
+		       size_t len)
+{
+	(void)p, (void)w, (void)off, (void)len; /* all of it is present */
+	return 0;
+}
+
 static int sim_discard(struct sul_port *p, unsigned int w, uint64_t off,
 		       size_t len)
 {
@@ -662,6 +669,7 @@ const struct sul_carrier_ops sul_sim_ops = {
 	.name = "sim",
 	.open = sim_open,
 	.close = sim_close,
+	.prepare = sim_prepare,
 	.discard = sim_discard,
 	.window_file = sim_window_file,
 	.get = sim_get,

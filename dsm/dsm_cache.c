@@ -31,8 +31,6 @@ void dsm_cache_discard(struct dsm_node *n, uint32_t unit)
 		 "giving back the memory of a page");
 	dsm_must(n, sul_window_discard(n->port, DSM_W_TWIN, off, len),
 		 "giving back the memory of a twin");
-	if (n->env->forget)
-		n->env->forget(n->env_ctx, unit, dsm_unit_pages(n, unit));
 }
 
 /* The next victim of a clock that goes round the cached units. */
@@ -176,8 +174,10 @@ static void repair(struct dsm_node *n, struct dsm_thread *t, uint32_t unit,
 		make_room(n, pages);
 	repair_run(n, unit, nr, event_of(n, unit, store));
 	dsm_stat_add(n->stats, prefetched, nr - 1);
-	dsm_stat_add(n->stats, fault_write, store);
-	dsm_stat_add(n->stats, fault_read, !store);
+	if (store)
+		dsm_count(n, unit, fault_write, 1);
+	else
+		dsm_count(n, unit, fault_read, 1);
 	if (dsm_home_here(n, unit))
 		dsm_stat_add(n->stats, segv_local, 1);
 	else

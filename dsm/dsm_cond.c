@@ -32,15 +32,15 @@ static uint32_t top_of(uint64_t word)
 	return (uint32_t)word;
 }
 
-static void push(struct dsm_node *n, struct dsm_place p, uint32_t token)
+static void push(struct dsm_node *n, struct dsm_words p, uint32_t token)
 {
 	struct dsm_queue_node *q = dsm_queue_own(n, token);
-	uint64_t was, seen = dsm_place_get(n, p);
+	uint64_t was, seen = dsm_words_get(n, p);
 
 	do {
 		was = seen;
 		__atomic_store_n(&q->below, top_of(was), __ATOMIC_RELEASE);
-		seen = dsm_place_amo(n, p, SUL_AMO_CAS, next_word(was, token),
+		seen = dsm_words_amo(n, p, SUL_AMO_CAS, next_word(was, token),
 				     was);
 	} while (seen != was);
 }
@@ -48,7 +48,7 @@ static void push(struct dsm_node *n, struct dsm_place p, uint32_t token)
 void dsm_cond_wait(struct dsm_thread *t, dsm_name cond)
 {
 	struct dsm_node *n = t->node;
-	struct dsm_place p = dsm_name_place(t, cond | DSM_NAME_COND);
+	struct dsm_words p = dsm_name_words(t, cond | DSM_NAME_COND);
 	dsm_name lock = t->scope[t->depth - 1].lock;
 	uint32_t token = dsm_queue_token(t, t->depth);
 	struct dsm_queue_node *q = dsm_queue_own(n, token);
@@ -65,11 +65,11 @@ void dsm_cond_wait(struct dsm_thread *t, dsm_name cond)
 
 static uint32_t below(struct dsm_node *n, uint32_t token)
 {
-	struct dsm_place p = { .rank = dsm_queue_rank(token),
+	struct dsm_words p = { .rank = dsm_queue_rank(token),
 			       .off = dsm_queue_off(n, token) +
 				      offsetof(struct dsm_queue_node, below) };
 
-	return (uint32_t)dsm_place_get(n, p);
+	return (uint32_t)dsm_words_get(n, p);
 }
 
 static void wake(struct dsm_node *n, uint32_t token)
@@ -85,14 +85,14 @@ static void wake(struct dsm_node *n, uint32_t token)
 void dsm_cond_signal(struct dsm_thread *t, dsm_name cond)
 {
 	struct dsm_node *n = t->node;
-	struct dsm_place p = dsm_name_place(t, cond | DSM_NAME_COND);
-	uint64_t seen = dsm_place_get(n, p);
+	struct dsm_words p = dsm_name_words(t, cond | DSM_NAME_COND);
+	uint64_t seen = dsm_words_get(n, p);
 
 	while (top_of(seen)) {
 		uint32_t token = top_of(seen);
 		uint64_t was = seen;
 
-		seen = dsm_place_amo(n, p, SUL_AMO_CAS,
+		seen = dsm_words_amo(n, p, SUL_AMO_CAS,
 				     next_word(was, below(n, token)), was);
 		if (seen != was)
 			continue;
@@ -105,15 +105,15 @@ void dsm_cond_signal(struct dsm_thread *t, dsm_name cond)
 void dsm_cond_broadcast(struct dsm_thread *t, dsm_name cond)
 {
 	struct dsm_node *n = t->node;
-	struct dsm_place p = dsm_name_place(t, cond | DSM_NAME_COND);
-	uint64_t was, seen = dsm_place_get(n, p);
+	struct dsm_words p = dsm_name_words(t, cond | DSM_NAME_COND);
+	uint64_t was, seen = dsm_words_get(n, p);
 	uint32_t token;
 
 	do {
 		was = seen;
 		if (!top_of(was))
 			return;
-		seen = dsm_place_amo(n, p, SUL_AMO_CAS, next_word(was, 0), was);
+		seen = dsm_words_amo(n, p, SUL_AMO_CAS, next_word(was, 0), was);
 	} while (seen != was);
 	for (token = top_of(was); token;) {
 		uint32_t next = below(n, token); /* before it may go on */

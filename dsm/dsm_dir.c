@@ -130,9 +130,7 @@ static void get_quiet(struct dsm_node *n, uint32_t unit, char *dst, char *twin,
 void dsm_dir_get(struct dsm_node *n, uint32_t unit, char *dst, char *twin,
 		 struct dsm_get *g)
 {
-	/* (Without quiet gets the other mutant shows sooner.) */
-	g->quiet = twin && !g->tried && n->enrolled[unit] &&
-		   !DSM_BROKEN(get_once);
+	g->quiet = twin && !g->tried && n->enrolled[unit];
 	g->tried = true;
 	if (g->quiet)
 		get_quiet(n, unit, dst, twin, g);

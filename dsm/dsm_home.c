@@ -139,11 +139,10 @@ int dsm_free(struct dsm_node *n, uint32_t page)
 		 sul_window_discard(n->port, DSM_W_TWIN, dsm_unit_off(n, page),
 				    (size_t)pages << n->page_shift),
 		 "freeing memory");
-	if (n->env->forget)
-		n->env->forget(n->env_ctx, page, pages);
 	for (uint32_t p = page; p < page + pages; p++) {
 		n->home[p] = 0;
 		n->order[p] = 0;
+		n->place_of[p] = 0;
 		n->state[p] = DSM_PG_INVALID;
 	}
 leave:

@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "dsm_message.h"
+#include "dsm_remedy.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_READ 22
@@ -271,46 +272,7 @@ static void populate(struct dsm_host *h, char *at, size_t bytes, int advice)
 		env_fail(h, -ENOMEM, "making room for shared pages");
 }
 
-/*
- * The first touch of a page through an own window is a trap of its own (12 us;
- * as an advice 3 us, and 1 us a page where many come together).  Where pages
- * are worked on in sequence the rest of the chunk is made present at once.
- */
-static void env_prepare(void *ctx, enum dsm_window w, uint32_t page,
-			uint32_t pages)
-{
-	struct dsm_host *h = ctx;
-	struct dsm_node *n = h->node;
-	struct dsm_bits *present = &h->present[w];
-	uint32_t chunk = (uint32_t)(n->cfg.populate >> n->page_shift);
-	uint32_t end = page + pages;
-
-	while (page < end && dsm_bits_test(present, page))
-		page++;
-	if (page == end)
-		return;
-	if (page && dsm_bits_test(present, page - 1) &&
-	    end < (page | (chunk - 1)) + 1)
-		end = (page | (chunk - 1)) + 1;
-	if (end > n->page_end)
-		end = n->page_end;
-	populate(h, (char *)sul_window(h->port, w) + dsm_unit_off(n, page),
-		 (size_t)(end - page) << n->page_shift, MADV_POPULATE_WRITE);
-	for (uint32_t p = page; p < end; p++)
-		dsm_bits_set(present, p);
-}
-
-static void env_forget(void *ctx, uint32_t page, uint32_t pages)
-{
-	struct dsm_host *h = ctx;
-
-	for (uint32_t p = page; p < page + pages; p++) {
-		dsm_bits_clear(&h->present[DSM_W_FRAME], p);
-		dsm_bits_clear(&h->present[DSM_W_TWIN], p);
-	}
-}
-
-/* The same for the application view, whose owner has just faulted on it. */
+/* A trap less: the program has just faulted on these pages. */
 static void env_warm(void *ctx, uint32_t page, uint32_t pages,
 		     enum dsm_access access)
 {
@@ -369,8 +331,6 @@ static void env_point(void *ctx)
 
 static const struct dsm_env env = {
 	.protect = env_protect,
-	.prepare = env_prepare,
-	.forget = env_forget,
 	.warm = env_warm,
 	.enter = env_enter,
 	.leave = env_leave,
@@ -453,6 +413,14 @@ struct dsm_thread *dsm_host_thread(struct dsm_host *h)
 	return self.thread;
 }
 
+/* --- phases ---------------------------------------------------------------------------------------- */
+
+int dsm_host_phase(struct dsm_host *h, const char *name)
+{
+	dsm_stats_update(h->node);
+	return dsm_tally_phase(h->tally, h->node->stats, clock_ns(), name);
+}
+
 /* --- start ------------------------------------------------------------------------------------- */
 
 static void in_child(void)
@@ -468,7 +436,7 @@ static void at_exit(void)
 	/* A rank that leaves early is noticed by the launcher; a job of one
 	 * rank may end as it likes. */
 	if (h && !h->child && !h->exited)
-		dsm_stats_update(h->node);
+		dsm_host_phase(h, NULL);
 }
 
 static _Noreturn void fail_range(struct dsm_host *h, uint64_t from,
@@ -509,15 +477,6 @@ static void map_application_view(struct dsm_host *h)
 	h->base = at;
 }
 
-static void open_present(struct dsm_host *h, struct dsm_bits *present)
-{
-	void *zeroed = calloc(1, dsm_bits_bytes(h->node->pages));
-
-	if (!zeroed)
-		env_fail(h, -ENOMEM, "making this rank's tables");
-	dsm_bits_init(present, h->node->pages, zeroed);
-}
-
 static void open_port(struct dsm_host *h)
 {
 	struct dsm_node_config nc = { .cfg = &h->settings.value,
@@ -546,9 +505,9 @@ static void open_port(struct dsm_host *h)
 	err = dsm_node_open(&h->node, &nc, h->port);
 	if (err)
 		env_fail(h, err, "making this rank's tables");
-	open_present(h, &h->present[DSM_W_FRAME]);
-	open_present(h, &h->present[DSM_W_TWIN]);
 	h->node->stats = (void *)sul_job_rank(h->job, nc.rank)->counters;
+	h->tally = sul_job_more(h->job, nc.rank);
+	h->node->place = h->tally->place;
 }
 
 static _Noreturn void fail_attach(struct dsm_host *h, int err)

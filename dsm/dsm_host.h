@@ -33,16 +33,13 @@ struct dsm_host {
 	struct dsm_inbox *inbox; /* dsm_message.c */
 	double *power; /* per rank, measured by jia_loadcheck(); or NULL */
 	struct dsm_settings settings;
+	struct dsm_tally *tally; /* in the job's memory */
 	char *base; /* application view */
 	size_t bytes;
 	uint64_t start_ns;
 	pthread_key_t thread_key; /* its destructor gives a slot back */
 	struct sigaction segv_before, bus_before; /* whose signals they were */
 	struct sigaction library; /* libsigsegv's own handler */
-
-	/* Pages of FRAME and TWIN that are present in the own mapping: a hint.
-	 * Under the rank mutex. */
-	struct dsm_bits present[DSM_W_TWIN + 1];
 
 	/* The rank mutex, and what its holder keeps. */
 	pthread_mutex_t mutex;
@@ -79,17 +76,13 @@ void dsm_host_entered(const char *call, const void *site);
 _Noreturn void dsm_host_fail(struct dsm_host *h, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* A phase of the program ends, and @name begins, NULL: none.  -ENOSPC.  The
+ * counters are up to date then. */
+int dsm_host_phase(struct dsm_host *h, const char *name);
+
 /* The text on standard error, if nobody else will print it: a job without a
  * launcher, or a forked child. */
 void dsm_host_say(const struct dsm_host *h, const char *text);
-
-/* --- dsm_remedy.c ------------------------------------------------------------------ */
-
-enum {
-	DSM_REMEDY_MAX = 256
-};
-/* What to do about @err (negative errno), beginning with "; "; or "". */
-void dsm_remedy(int err, char *out, size_t room);
 
 /* --- dsm_start.c ------------------------------------------------------------------ */
 

@@ -62,7 +62,7 @@ void dsm_lock_layout(struct dsm_layout *at, const struct dsm_config *cfg)
 	at->sync_bytes += sizeof(struct dsm_queue_node) * cfg->threads * NODES;
 }
 
-uint64_t dsm_place_amo(struct dsm_node *n, struct dsm_place p,
+uint64_t dsm_words_amo(struct dsm_node *n, struct dsm_words p,
 		       enum sul_amo_op op, uint64_t to, uint64_t from)
 {
 	uint64_t was = 0;
@@ -75,7 +75,7 @@ uint64_t dsm_place_amo(struct dsm_node *n, struct dsm_place p,
 	return was;
 }
 
-uint64_t dsm_place_get(struct dsm_node *n, struct dsm_place p)
+uint64_t dsm_words_get(struct dsm_node *n, struct dsm_words p)
 {
 	uint64_t v = 0;
 
@@ -108,7 +108,7 @@ static dsm_ref wait_turn(struct dsm_thread *t, dsm_name lock, uint32_t token,
 }
 
 /* The lock's last release, read behind the operation that took it. */
-static void get_last(struct dsm_node *n, struct dsm_place p, dsm_ref *last)
+static void get_last(struct dsm_node *n, struct dsm_words p, dsm_ref *last)
 {
 	dsm_must(n,
 		 sul_get(n->port, p.rank, DSM_W_SYNC,
@@ -126,7 +126,7 @@ static void reset(struct dsm_queue_node *q)
 dsm_ref dsm_queue_take(struct dsm_thread *t, dsm_name lock)
 {
 	struct dsm_node *n = t->node;
-	struct dsm_place p = dsm_name_place(t, lock);
+	struct dsm_words p = dsm_name_words(t, lock);
 	uint32_t token = dsm_queue_token(t, t->depth);
 	uint64_t before = 0;
 	dsm_ref last = 0;
@@ -184,7 +184,7 @@ bool dsm_trylock(struct dsm_thread *t, dsm_name lock)
 {
 	struct dsm_node *n = t->node;
 	uint64_t start = n->env->now_ns(n->env_ctx);
-	struct dsm_place p = dsm_name_place(t, lock);
+	struct dsm_words p = dsm_name_words(t, lock);
 	uint32_t token = dsm_queue_token(t, t->depth);
 	uint64_t before = 0;
 	dsm_ref last = 0;
@@ -207,7 +207,7 @@ static bool set_free(struct dsm_thread *t, dsm_name lock, uint32_t token,
 		     dsm_ref last)
 {
 	struct dsm_node *n = t->node;
-	struct dsm_place p = dsm_name_place(t, lock);
+	struct dsm_words p = dsm_name_words(t, lock);
 	uint64_t was = 0;
 
 	dsm_must(n,

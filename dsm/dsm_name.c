@@ -177,10 +177,10 @@ int dsm_name_manager(const struct dsm_node *n, dsm_name name)
 	return (int)((dsm_name_hash(bare) & 0xfffff) % (unsigned int)n->ranks);
 }
 
-struct dsm_place dsm_name_place(struct dsm_thread *t, dsm_name name)
+struct dsm_words dsm_name_words(struct dsm_thread *t, dsm_name name)
 {
 	struct dsm_node *n = t->node;
-	struct dsm_place p = { .rank = dsm_name_manager(n, name) };
+	struct dsm_words p = { .rank = dsm_name_manager(n, name) };
 	struct dsm_known *k;
 
 	if (name < DSM_LOCKS) {

@@ -92,6 +92,7 @@ static int open_memory(struct dsm_node *n)
 	n->scratch_bytes = largest(DSM_REFRESH_BYTES, unit_bytes);
 	n->state = calloc(pages, 1);
 	n->order = calloc(pages, 1);
+	n->place_of = calloc(pages, 1);
 	n->wrote = calloc(pages, 1);
 	n->holds = calloc(pages, sizeof(*n->holds));
 	n->whole = calloc(pages, 1);
@@ -114,7 +115,8 @@ static int open_memory(struct dsm_node *n)
 		if (!n->list[i])
 			return -ENOMEM;
 	}
-	if (!n->state || !n->order || !n->enrolled || !n->wrote || !n->home || !n->idle || !n->age ||
+	if (!n->state || !n->order || !n->place_of || !n->enrolled ||
+	    !n->wrote || !n->home || !n->idle || !n->age ||
 	    !n->probe || !n->seen_pos || !n->floor_pos || !n->seen_ref ||
 	    !n->seen_name || !n->holds || !n->whole ||	    !n->runs || !n->scratch || !n->incoming || !n->entry || !n->thread)
 		return -ENOMEM;
@@ -143,6 +145,7 @@ int dsm_node_open(struct dsm_node **out, const struct dsm_node_config *c,
 	n->cache_pages = n->cfg.cache >> n->page_shift;
 	n->threads = 1;
 	n->stats = &n->own_stats;
+	n->place = n->own_place;
 	lay_out(c, &n->at);
 	n->frame = sul_window(port, DSM_W_FRAME);
 	n->twin = sul_window(port, DSM_W_TWIN);
@@ -189,6 +192,7 @@ void dsm_node_close(struct dsm_node *n)
 	free(n->whole);
 	free(n->holds);
 	free(n->order);
+	free(n->place_of);
 	free(n->state);
 	free(n);
 }

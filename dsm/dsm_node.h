@@ -36,6 +36,7 @@
 #include "dsm_notice.h"
 #include "dsm_page.h"
 #include "dsm_stat.h"
+#include "dsm_tally.h"
 #include "sul.h"
 
 enum dsm_window {
@@ -72,13 +73,8 @@ struct dsm_env {
 	/* Change what the program may do with pages [page, page + pages). */
 	void (*protect)(void *ctx, uint32_t page, uint32_t pages,
 			enum dsm_access access);
-	/* These pages of an own window are about to be worked on, and (forget)
-	 * their memory has been given back.  May be NULL: hints about first
-	 * touches, which cost a trap each. */
-	void (*prepare)(void *ctx, enum dsm_window w, uint32_t page,
-			uint32_t pages);
-	void (*forget)(void *ctx, uint32_t page, uint32_t pages);
-	/* The program is about to use these pages of the application view. */
+	/* The program is about to use these pages of the application view: a
+	 * hint, since the first touch costs a trap.  May be NULL. */
 	void (*warm)(void *ctx, uint32_t page, uint32_t pages,
 		     enum dsm_access access);
 	/* The rank mutex. */
@@ -96,7 +92,7 @@ struct dsm_env {
 };
 
 /* Where the two words of a name are: in rank's SYNC window. */
-struct dsm_place {
+struct dsm_words {
 	int rank;
 	uint64_t off;
 };
@@ -222,6 +218,9 @@ struct dsm_node {
 	struct sul_stats port_base; /* the port's when counting began */
 	struct dsm_stats *stats; /* what counts at present */
 	struct dsm_stats own_stats; /* when nobody gave it a place */
+	uint8_t *place_of; /* row of its named allocation, per page */
+	struct dsm_place *place; /* the rows */
+	struct dsm_place own_place[DSM_PLACES_MAX]; /* as own_stats */
 };
 
 /* --- dsm_node.c ---------------------------------------------------------------- */
@@ -297,12 +296,20 @@ static inline bool dsm_home_here(const struct dsm_node *n, uint32_t unit)
 	return n->home[unit] == n->rank + 1;
 }
 
+/* Count something that belongs to a unit: a counter of dsm_place.def. */
+#define dsm_count(n, unit, name, nr)                                          \
+	do {                                                                  \
+		dsm_stat_add((n)->stats, name, nr);                           \
+		dsm_stat_add(&(n)->place[(n)->place_of[unit]], name, nr);     \
+	} while (0)
+
 /*
  * True: this rank has one thread.  Where there is also nothing to do for any
  * page, it may do without the rank mutex: a fault in a signal handler that
  * interrupts it finds everything in order (dsm_lock.c, dsm_barrier.c).
  */
 bool dsm_alone(const struct dsm_node *n);
+
 /* The rank mutex, taken by @t (NULL: a thread that has not joined). */
 void dsm_enter(struct dsm_node *n, const struct dsm_thread *t);
 void dsm_leave(struct dsm_node *n);
@@ -448,7 +455,7 @@ void dsm_name_text(dsm_name name, char *out, size_t room);
 int dsm_name_manager(const struct dsm_node *n, dsm_name name);
 /* The two words of @name, 0 when it was never used; @t's own cache answers when
  * it can.  Ends the job when the manager's table is full. */
-struct dsm_place dsm_name_place(struct dsm_thread *t, dsm_name name);
+struct dsm_words dsm_name_words(struct dsm_thread *t, dsm_name name);
 /* The last release of @name that this rank has applied; under the mutex. */
 dsm_ref *dsm_name_seen(struct dsm_node *n, dsm_name name);
 

@@ -39,8 +39,8 @@ void dsm_queue_give(struct dsm_thread *t, dsm_name lock, dsm_ref last);
 
 /* One atomic operation on a word of a name, executed when it returns; what the
  * word was. */
-uint64_t dsm_place_amo(struct dsm_node *n, struct dsm_place p,
+uint64_t dsm_words_amo(struct dsm_node *n, struct dsm_words p,
 		       enum sul_amo_op op, uint64_t to, uint64_t from);
-uint64_t dsm_place_get(struct dsm_node *n, struct dsm_place p);
+uint64_t dsm_words_get(struct dsm_node *n, struct dsm_words p);
 
 #endif /* DSM_QUEUE_H */

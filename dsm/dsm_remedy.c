@@ -6,14 +6,14 @@
  *          which; so the limits that are set at all are named with their values.
  * Threads: any.
  */
-#include "dsm_host.h"
+#include "dsm_remedy.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <sys/resource.h>
 
 struct limit {
-	int what; /* RLIMIT_... */
+	unsigned int what; /* RLIMIT_... */
 	unsigned int unit; /* of the shell's ulimit, bytes */
 	const char *name;
 };

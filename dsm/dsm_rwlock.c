@@ -20,14 +20,14 @@
 
 #define READERS UINT64_C(0xffffffff)
 
-static struct dsm_place readers_of(struct dsm_thread *t, dsm_name lock)
+static struct dsm_words readers_of(struct dsm_thread *t, dsm_name lock)
 {
-	return dsm_name_place(t, lock | DSM_NAME_READERS);
+	return dsm_name_words(t, lock | DSM_NAME_READERS);
 }
 
-static struct dsm_place chain_of(struct dsm_thread *t, dsm_name lock)
+static struct dsm_words chain_of(struct dsm_thread *t, dsm_name lock)
 {
-	struct dsm_place p = readers_of(t, lock);
+	struct dsm_words p = readers_of(t, lock);
 
 	p.off += 8;
 	return p;
@@ -38,7 +38,7 @@ static void acquire(struct dsm_thread *t, dsm_name lock, enum dsm_hold hold,
 		    dsm_ref last, uint64_t start)
 {
 	struct dsm_node *n = t->node;
-	dsm_ref readers = dsm_place_get(n, chain_of(t, lock));
+	dsm_ref readers = dsm_words_get(n, chain_of(t, lock));
 
 	dsm_enter(n, t);
 	t->scope[t->depth] = (struct dsm_scope){
@@ -62,7 +62,7 @@ void dsm_rdlock(struct dsm_thread *t, dsm_name lock)
 	uint64_t start = n->env->now_ns(n->env_ctx);
 	dsm_ref last = dsm_queue_take(t, lock);
 
-	dsm_place_amo(n, readers_of(t, lock), SUL_AMO_ADD, 1, 0);
+	dsm_words_amo(n, readers_of(t, lock), SUL_AMO_ADD, 1, 0);
 	dsm_queue_give(t, lock, last);
 	acquire(t, lock, DSM_HOLD_READ, last, start);
 }
@@ -71,18 +71,18 @@ void dsm_rdlock(struct dsm_thread *t, dsm_name lock)
 static void wait_for_readers(struct dsm_thread *t, dsm_name lock)
 {
 	struct dsm_node *n = t->node;
-	struct dsm_place p = readers_of(t, lock);
+	struct dsm_words p = readers_of(t, lock);
 	uint32_t token = dsm_queue_token(t, t->depth);
 	struct dsm_queue_node *q = dsm_queue_own(n, token);
 	uint64_t mark = (uint64_t)token << 32;
 
-	if (!dsm_place_get(n, p) || DSM_BROKEN(writer_first))
+	if (!dsm_words_get(n, p) || DSM_BROKEN(writer_first))
 		return;
 	__atomic_store_n(&q->clear.value, 0, __ATOMIC_RELAXED);
-	if (dsm_place_amo(n, p, SUL_AMO_OR, mark, 0) & READERS)
+	if (dsm_words_amo(n, p, SUL_AMO_OR, mark, 0) & READERS)
 		dsm_wait_word(n, &q->clear, 0, DSM_WAIT_READERS, (int64_t)lock,
 			      0);
-	dsm_place_amo(n, p, SUL_AMO_ANDNOT, mark, 0);
+	dsm_words_amo(n, p, SUL_AMO_ANDNOT, mark, 0);
 }
 
 void dsm_wrlock(struct dsm_thread *t, dsm_name lock)
@@ -103,8 +103,8 @@ static void publish(struct dsm_thread *t, dsm_name lock)
 {
 	struct dsm_node *n = t->node;
 	struct dsm_scope s = t->scope[t->depth];
-	struct dsm_place p = chain_of(t, lock);
-	dsm_ref was = dsm_place_get(n, p);
+	struct dsm_words p = chain_of(t, lock);
+	dsm_ref was = dsm_words_get(n, p);
 
 	s.lock = lock | DSM_NAME_READERS;
 	for (;;) {
@@ -115,7 +115,7 @@ static void publish(struct dsm_thread *t, dsm_name lock)
 			dsm_log_acquire(n, s.lock, was);
 		dsm_apply(n);
 		ref = dsm_log_release(n, t, &s);
-		was = dsm_place_amo(n, p, SUL_AMO_CAS, ref, s.prev);
+		was = dsm_words_amo(n, p, SUL_AMO_CAS, ref, s.prev);
 		if (was == s.prev)
 			return;
 		*dsm_name_seen(n, s.lock) = s.prev; /* not that one */
@@ -126,7 +126,7 @@ static void publish(struct dsm_thread *t, dsm_name lock)
 static void leave(struct dsm_thread *t, dsm_name lock)
 {
 	struct dsm_node *n = t->node;
-	uint64_t was = dsm_place_amo(n, readers_of(t, lock), SUL_AMO_ADD,
+	uint64_t was = dsm_words_amo(n, readers_of(t, lock), SUL_AMO_ADD,
 				     UINT64_MAX, 0);
 	uint32_t writer = (uint32_t)(was >> 32);
 

@@ -51,8 +51,7 @@ static bool compare(struct dsm_node *n, uint32_t unit)
 		return false;
 	/* Where copies are dropped, they are got again, which shows the page
 	 * again, and so on: guarded at once, that ends. */
-	if (shown && (n->cfg.update == DSM_UPDATE_NEVER ||
-		      DSM_BROKEN(get_once))) /* that mutant needs guarded pages */
+	if (shown && n->cfg.update == DSM_UPDATE_NEVER)
 		return true;
 	if (n->idle[unit] < UINT16_MAX)
 		n->idle[unit]++;
@@ -185,9 +184,10 @@ static void drop_pending(struct dsm_node *n)
 {
 	dsm_unit_protect_set(n, &n->pending, DSM_ACCESS_NONE);
 	for (uint32_t u = dsm_bits_next(&n->pending, 0); u != DSM_BITS_END;
-	     u = dsm_bits_next(&n->pending, u + 1))
+	     u = dsm_bits_next(&n->pending, u + 1)) {
 		dsm_unit_event(n, u, DSM_EV_DROP, DSM_ACT_LOWER_NONE);
-	dsm_stat_add(n->stats, invalidated, n->pending.members);
+		dsm_count(n, u, invalidated, 1);
+	}
 	dsm_flush_port(n);
 }
 

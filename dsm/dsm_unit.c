@@ -31,11 +31,11 @@ static void copy(struct dsm_node *n, char *dst, const char *src, size_t len)
 	}
 }
 
-static void prepare(struct dsm_node *n, enum dsm_window w, uint32_t page,
-		    uint32_t pages)
+static void prepare(struct dsm_node *n, enum dsm_window w, uint32_t unit)
 {
-	if (n->env->prepare)
-		n->env->prepare(n->env_ctx, w, page, pages);
+	dsm_must(n, sul_window_prepare(n->port, w, dsm_unit_off(n, unit),
+				       dsm_unit_bytes(n, unit)),
+		 "making room for a page");
 }
 
 /* It has faulted: if it was dropped to see whether it is still used, ask more
@@ -49,7 +49,7 @@ static void count_fetch(struct dsm_node *n, uint32_t unit)
 						    probe :
 						    DSM_PROBE_MAX);
 	n->age[unit] = 0;
-	dsm_stat_add(n->stats, getp, 1);
+	dsm_count(n, unit, getp, 1);
 }
 
 void dsm_unit_fetch(struct dsm_node *n, uint32_t unit, uint32_t nr)
@@ -58,7 +58,6 @@ void dsm_unit_fetch(struct dsm_node *n, uint32_t unit, uint32_t nr)
 	struct dsm_get get[DSM_RUN_MAX] = { 0 };
 	bool all;
 
-	prepare(n, DSM_W_FRAME, unit, nr * step);
 	do {
 		for (uint32_t i = 0; i < nr; i++)
 			if (!get[i].done)
@@ -87,8 +86,8 @@ static void make_twin(struct dsm_node *n, uint32_t unit)
 {
 	uint64_t off = dsm_unit_off(n, unit);
 
-	prepare(n, DSM_W_FRAME, unit, dsm_unit_pages(n, unit));
-	prepare(n, DSM_W_TWIN, unit, dsm_unit_pages(n, unit));
+	prepare(n, DSM_W_FRAME, unit);
+	prepare(n, DSM_W_TWIN, unit);
 	__atomic_store_n(dsm_dir_flag(n, unit), DSM_TWIN_MAKING,
 			 __ATOMIC_SEQ_CST);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -164,9 +163,9 @@ bool dsm_unit_publish(struct dsm_node *n, uint32_t unit)
 			 "sending a diff");
 		for (size_t i = 0; i < nr; i++)
 			bytes += runs[i].len;
-		dsm_stat_add(n->stats, diffs, 1);
+		dsm_count(n, unit, diffs, 1);
 		dsm_stat_add(n->stats, diff_runs, nr);
-		dsm_stat_add(n->stats, diff_bytes, bytes);
+		dsm_count(n, unit, diff_bytes, bytes);
 		n->runs_nr += nr;
 	}
 	return true;
@@ -282,6 +281,7 @@ static void merge(struct dsm_node *n, uint32_t unit, const char *news)
 	char *twin = n->twin + dsm_unit_off(n, unit);
 	bool watched = n->state[unit] == DSM_PG_WATCH;
 
+	prepare(n, DSM_W_FRAME, unit);
 	for (size_t i = 0; i < len; i += STEP) {
 		if (watched && DSM_BROKEN(refresh_all)) {
 			memcpy(frame + i, news + i, STEP);
@@ -329,6 +329,6 @@ void dsm_unit_refresh(struct dsm_node *n, const uint32_t *units, size_t nr)
 		merge(n, units[i], news);
 		news += dsm_unit_bytes(n, units[i]);
 		n->age[units[i]]++;
+		dsm_count(n, units[i], refreshed, 1);
 	}
-	dsm_stat_add(n->stats, refreshed, nr);
 }

@@ -119,7 +119,9 @@ static void end(struct dsm_host *h, const void *site)
 {
 	dsm_public_refuse_threads(h);
 	dsm_public_meet(h, DSM_MEET_EXIT, site);
-	dsm_stats_update(h->node);
+	dsm_enter(h->node, NULL);
+	dsm_host_phase(h, NULL);
+	dsm_leave(h->node);
 	h->exited = true;
 	sul_job_set_state(h->job, SUL_RANK_EXITED);
 	dsm_public_leave();
@@ -328,18 +330,27 @@ void *jia_malloc_on(size_t bytes, size_t block, int home)
 	return allocate(h, bytes, block, home, DSM_SITE);
 }
 
+static struct dsm_extent allocation_at(struct dsm_host *h, const void *ptr)
+{
+	uint64_t off = (uint64_t)((const char *)ptr - h->base);
+	struct dsm_extent e;
+
+	if (off >= h->bytes || off & 4095 ||
+	    !dsm_heap_find(&h->node->heap, (uint32_t)(off >> 12), &e) ||
+	    e.page != off >> 12)
+		dsm_host_fail(h, "%p is not the start of an allocation", ptr);
+	return e;
+}
+
 void jia_free(void *ptr)
 {
 	struct dsm_host *h = DSM_ENTER("jia_free");
 	const void *site = DSM_SITE;
-	uint64_t off = (uint64_t)((char *)ptr - h->base);
-	struct dsm_extent e;
+	struct dsm_extent e = { 0 };
 
 	dsm_public_refuse_threads(h);
-	if (ptr && (off >= h->bytes || off & 4095 ||
-		    !dsm_heap_find(&h->node->heap, (uint32_t)(off >> 12), &e) ||
-		    e.page != off >> 12))
-		dsm_host_fail(h, "%p is not the start of an allocation", ptr);
+	if (ptr)
+		e = allocation_at(h, ptr);
 	dsm_public_record(h, DSM_CALL_jia_free, (uintptr_t)ptr, 0, 0, site);
 	dsm_public_meet(h, DSM_MEET_BARRIER, site);
 	if (ptr) {
@@ -347,7 +358,7 @@ void jia_free(void *ptr)
 		 * refreshing copies from it; and nobody is given these pages
 		 * again before all have let go. */
 		dsm_public_meet(h, DSM_MEET_WAIT, site);
-		dsm_free(h->node, (uint32_t)(off >> 12));
+		dsm_free(h->node, e.page);
 		dsm_public_meet(h, DSM_MEET_WAIT, site);
 	}
 	dsm_public_leave();
@@ -474,13 +485,17 @@ void jia_config(int key, int value)
 	dsm_public_leave();
 }
 
-static uint64_t since_start_ns(const struct dsm_host *h)
+static uint64_t now_ns(void)
 {
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec -
-	       h->start_ns;
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t since_start_ns(const struct dsm_host *h)
+{
+	return now_ns() - h->start_ns;
 }
 
 float jia_clock(void)
@@ -497,8 +512,10 @@ unsigned int jia_startstat(void)
 	dsm_enter(h->node, NULL);
 	h->node->stats =
 		(void *)sul_job_rank(h->job, sul_job_self(h->job))->counters;
+	h->node->place = h->tally->place;
 	dsm_stat_zero(h->node->stats);
 	sul_stats_read(h->port, &h->node->port_base);
+	dsm_tally_start(h->tally, h->node->stats, now_ns());
 	dsm_leave(h->node);
 	dsm_public_leave();
 	return (unsigned int)(since_start_ns(h) / 1000);
@@ -510,7 +527,9 @@ unsigned int jia_stopstat(void)
 
 	dsm_enter(h->node, NULL);
 	dsm_stats_update(h->node);
+	dsm_tally_stop(h->tally, h->node->stats, now_ns());
 	h->node->stats = &h->node->own_stats; /* counts on, unseen */
+	h->node->place = h->node->own_place;
 	dsm_leave(h->node);
 	dsm_public_leave();
 	return (unsigned int)(since_start_ns(h) / 1000);
@@ -535,4 +554,55 @@ unsigned long jia_counter(const char *name)
 	dsm_leave(h->node);
 	dsm_public_leave();
 	return v;
+}
+
+/* --- names for the statistics ---------------------------------------------------------------- */
+
+static void check_name(struct dsm_host *h, const char *name)
+{
+	if (!name)
+		dsm_host_fail(h, "the name must not be NULL");
+	if (!dsm_tally_name_ok(name))
+		dsm_host_fail(
+			h,
+			"a name has 1 to %d printable bytes, unlike \"%.40s\"",
+			DSM_TALLY_NAME_MAX - 1, name);
+}
+
+void jia_phase(const char *name)
+{
+	struct dsm_host *h = DSM_ENTER("jia_phase");
+	int err;
+
+	if (name)
+		check_name(h, name);
+	dsm_enter(h->node, NULL);
+	err = dsm_host_phase(h, name);
+	dsm_leave(h->node);
+	if (err)
+		dsm_host_fail(h, "more than %d phases have been named",
+			      DSM_PHASES_MAX);
+	dsm_public_leave();
+}
+
+void jia_name(const void *ptr, const char *name)
+{
+	struct dsm_host *h = DSM_ENTER("jia_name");
+	unsigned int row = 0;
+	struct dsm_extent e;
+	int err;
+
+	check_name(h, name);
+	e = allocation_at(h, ptr);
+	dsm_enter(h->node, NULL);
+	err = dsm_tally_place(h->tally, name, &row);
+	if (!err) {
+		memset(h->node->place_of + e.page, (int)row, e.pages);
+		h->tally->place_bytes[row] += (uint64_t)e.pages << 12;
+	}
+	dsm_leave(h->node);
+	if (err)
+		dsm_host_fail(h, "more than %d names have been given",
+			      DSM_PLACES_MAX - 1);
+	dsm_public_leave();
 }

@@ -264,6 +264,18 @@ JIA_API unsigned int jia_stopstat(void);
  * It only grows, except that jia_startstat() zeroes it. */
 JIA_API unsigned long jia_counter(const char *name);
 
+/*
+ * Ours: names for jiarun --stats, 1 to 31 bytes each.  Not collective: each rank
+ * counts for itself, and the report adds up what has the same name.  NULL is
+ * fine for jia_phase() only: no phase.
+ */
+/* From now on this rank counts for phase @name (too), until the next call; a
+ * phase may be begun again and again.  At most 32. */
+JIA_API void jia_phase(const char *name);
+/* What is counted for pages of the allocation that begins at @ptr is counted
+ * for @name, too.  Several may have the same.  At most 63 names. */
+JIA_API void jia_name(const void *ptr, const char *name);
+
 #ifdef __cplusplus
 }
 #endif

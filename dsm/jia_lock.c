@@ -100,24 +100,40 @@ static void check_release(struct dsm_host *h, const struct dsm_thread *t,
 		refuse_release(h, t, name, plain);
 }
 
+/* For the hang report: who holds what, since where. */
+static void note_held(const struct dsm_host *h, const struct dsm_thread *t,
+		      const void *site)
+{
+	dsm_tally_hold(h->tally, t->slot, t->depth - 1,
+		       (int64_t)t->scope[t->depth - 1].lock, (uintptr_t)site);
+}
+
+static void note_released(const struct dsm_host *h, const struct dsm_thread *t)
+{
+	dsm_tally_hold(h->tally, t->slot, t->depth - 1, -1, 0);
+}
+
 /* --- locks ------------------------------------------------------------------------ */
 
-static void take(struct dsm_host *h, dsm_name name)
+static void take(struct dsm_host *h, dsm_name name, const void *site)
 {
 	struct dsm_thread *t = dsm_public_sync(h);
 
 	check_take(h, t, name);
 	dsm_lock(t, name);
+	note_held(h, t, site);
 	dsm_public_leave();
 }
 
-static int try(struct dsm_host *h, dsm_name name)
+static int try(struct dsm_host *h, dsm_name name, const void *site)
 {
 	struct dsm_thread *t = dsm_public_sync(h);
 	bool got;
 
 	check_depth(h, t);
 	got = !held(t, name) && dsm_trylock(t, name);
+	if (got)
+		note_held(h, t, site);
 	dsm_public_leave();
 	return got;
 }
@@ -127,6 +143,7 @@ static void release(struct dsm_host *h, dsm_name name)
 	struct dsm_thread *t = dsm_public_sync(h);
 
 	check_release(h, t, name, true);
+	note_released(h, t);
 	dsm_unlock(t, name);
 	dsm_public_leave();
 }
@@ -135,14 +152,14 @@ void jia_lock(int lock)
 {
 	struct dsm_host *h = DSM_ENTER("jia_lock");
 
-	take(h, numbered(h, lock));
+	take(h, numbered(h, lock), DSM_SITE);
 }
 
 int jia_trylock(int lock)
 {
 	struct dsm_host *h = DSM_ENTER("jia_trylock");
 
-	return try(h, numbered(h, lock));
+	return try(h, numbered(h, lock), DSM_SITE);
 }
 
 void jia_unlock(int lock)
@@ -156,14 +173,14 @@ void jia_lock_at(const void *addr)
 {
 	struct dsm_host *h = DSM_ENTER("jia_lock_at");
 
-	take(h, addressed(h, addr));
+	take(h, addressed(h, addr), DSM_SITE);
 }
 
 int jia_trylock_at(const void *addr)
 {
 	struct dsm_host *h = DSM_ENTER("jia_trylock_at");
 
-	return try(h, addressed(h, addr));
+	return try(h, addressed(h, addr), DSM_SITE);
 }
 
 void jia_unlock_at(const void *addr)
@@ -175,7 +192,8 @@ void jia_unlock_at(const void *addr)
 
 /* --- reader-writer locks ---------------------------------------------------------- */
 
-static void rw_take(struct dsm_host *h, dsm_name name, bool write)
+static void rw_take(struct dsm_host *h, dsm_name name, bool write,
+		    const void *site)
 {
 	struct dsm_thread *t = dsm_public_sync(h);
 
@@ -184,6 +202,7 @@ static void rw_take(struct dsm_host *h, dsm_name name, bool write)
 		dsm_wrlock(t, name);
 	else
 		dsm_rdlock(t, name);
+	note_held(h, t, site);
 	dsm_public_leave();
 }
 
@@ -192,6 +211,7 @@ static void rw_release(struct dsm_host *h, dsm_name name)
 	struct dsm_thread *t = dsm_public_sync(h);
 
 	check_release(h, t, name, false);
+	note_released(h, t);
 	dsm_rwunlock(t, name);
 	dsm_public_leave();
 }
@@ -200,14 +220,14 @@ void jia_rdlock(int lock)
 {
 	struct dsm_host *h = DSM_ENTER("jia_rdlock");
 
-	rw_take(h, numbered(h, lock), false);
+	rw_take(h, numbered(h, lock), false, DSM_SITE);
 }
 
 void jia_wrlock(int lock)
 {
 	struct dsm_host *h = DSM_ENTER("jia_wrlock");
 
-	rw_take(h, numbered(h, lock), true);
+	rw_take(h, numbered(h, lock), true, DSM_SITE);
 }
 
 void jia_rwunlock(int lock)
@@ -221,14 +241,14 @@ void jia_rdlock_at(const void *addr)
 {
 	struct dsm_host *h = DSM_ENTER("jia_rdlock_at");
 
-	rw_take(h, addressed(h, addr), false);
+	rw_take(h, addressed(h, addr), false, DSM_SITE);
 }
 
 void jia_wrlock_at(const void *addr)
 {
 	struct dsm_host *h = DSM_ENTER("jia_wrlock_at");
 
-	rw_take(h, addressed(h, addr), true);
+	rw_take(h, addressed(h, addr), true, DSM_SITE);
 }
 
 void jia_rwunlock_at(const void *addr)
@@ -254,7 +274,9 @@ void jia_cond_wait(const void *cond)
 		dsm_host_fail(
 			h,
 			"the lock taken last is a reader-writer lock; a condition needs one taken by jia_lock() or jia_lock_at()");
+	note_released(h, t);
 	dsm_cond_wait(t, name);
+	note_held(h, t, DSM_SITE);
 	dsm_public_leave();
 }
 

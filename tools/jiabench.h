@@ -137,7 +137,7 @@ void bench_time_begin(struct bench *b);
 void bench_time_end(struct bench *b, double ops); /* one sample: time / @ops */
 struct bench_summary {
 	uint32_t nr;
-	double min, median, p90;
+	double min, median, p90, mean;
 };
 struct bench_summary bench_summarize(const struct bench_samples *s);
 
@@ -176,8 +176,9 @@ struct bench_board *bench_board_map(int *fd);
 
 /* --- jiabench_print.c ------------------------------------------------------------------ */
 
-/* @hw: the same ranks on hardware shared memory, or NULL. */
+/* @hw: the same ranks on hardware shared memory, @two: 2 ranks; or NULL. */
 void bench_print_table(const struct bench_mode *m, const struct bench_mode *hw,
+		       const struct bench_mode *two,
 		       const struct bench_options *o);
 /* 0 or -ENOMEM, -EIO. */
 int bench_print_json(const struct bench_mode *modes, int nr,

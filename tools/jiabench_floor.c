@@ -59,13 +59,19 @@ static void repair(int sig, siginfo_t *info, void *context)
 	mprotect(current->app + off, PAGE, PROT_READ);
 }
 
+static _Noreturn void give_up(void)
+{
+	jia_error("no memory for the floors: %s", strerror(errno));
+	abort();
+}
+
 static void *map(int fd)
 {
 	void *p = mmap(NULL, (size_t)PAGES * PAGE, PROT_READ | PROT_WRITE,
 		       MAP_SHARED | MAP_POPULATE, fd, 0);
 
 	if (p == MAP_FAILED)
-		jia_error("no memory for the floors: %s", strerror(errno));
+		give_up();
 	return p;
 }
 
@@ -77,7 +83,7 @@ struct bench_floors *bench_floors_open(void)
 
 	if (!f || fd < 0 || other < 0 || ftruncate(fd, (off_t)PAGES * PAGE) ||
 	    ftruncate(other, (off_t)PAGES * PAGE))
-		jia_error("no memory for the floors: %s", strerror(errno));
+		give_up();
 	f->app = map(fd);
 	f->sys = map(fd);
 	f->source = map(other);

@@ -266,6 +266,11 @@ static int run_all(const struct bench_options *o, struct bench_mode *m, int nr,
 static void print_tables(const struct bench_mode *m, int nr,
 			 const struct bench_options *o)
 {
+	const struct bench_mode *two = NULL;
+
+	for (int i = 0; i < nr && !two; i++)
+		if (m[i].ranks == 2 && !m[i].hardware)
+			two = &m[i];
 	for (int i = 0; i < nr; i++) {
 		const struct bench_mode *hw = NULL;
 
@@ -273,14 +278,14 @@ static void print_tables(const struct bench_mode *m, int nr,
 			continue;
 		if (i + 1 < nr && m[i + 1].hardware)
 			hw = &m[i + 1];
-		bench_print_table(&m[i], hw, o);
+		bench_print_table(&m[i], hw, two, o);
 	}
 }
 
 int bench_launch(const struct bench_options *o)
 {
 	struct bench_mode m[2 * BENCH_MODES] = { 0 };
-	int fd[2 * BENCH_MODES];
+	int fd[2 * BENCH_MODES] = { 0 };
 	int nr = 0, err;
 
 	for (int i = 0; i < o->nr_ranks; i++)

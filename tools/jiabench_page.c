@@ -19,6 +19,7 @@ enum {
 	PAGE = 4096,
 	CHUNK = 16, /* pages: the default of the parameter `populate` */
 	CHUNKS = 16, /* in a repetition, a power of two */
+	RUNS = 4, /* in a repetition */
 	FEW = 8, /* pages out of order in a chunk */
 	DIRTY = 64, /* pages in a release */
 	WARM = 5, /* iterations before it counts */
@@ -115,10 +116,10 @@ static void use_cold(struct bench *b, enum use use)
 
 		load(b, base);
 		for (int i = 0; i < FEW && use == LOAD_THEN_STORE; i++)
-			load(b, base + order[i] * PAGE);
+			load(b, base + (size_t)order[i] * PAGE);
 		bench_events_begin(b);
 		for (int i = 0; i < FEW; i++) {
-			volatile char *p = base + order[i] * PAGE;
+			volatile char *p = base + (size_t)order[i] * PAGE;
 
 			bench_time_begin(b);
 			if (use == LOAD)
@@ -147,21 +148,22 @@ void bench_row_write_upgrade(struct bench *b)
 	use_cold(b, LOAD_THEN_STORE);
 }
 
+/* How far ahead is fetched may grow with the run: a run is one sample. */
 void bench_row_read_sequence(struct bench *b)
 {
-	struct fresh f = fresh_open(b, CHUNKS * CHUNK);
+	for (int run = 0; run < RUNS; run++) {
+		struct fresh f = fresh_open(b, CHUNKS * CHUNK);
 
-	if (!jia_pid) {
-		bench_events_begin(b);
-		for (unsigned int c = 0; c < CHUNKS; c++) {
+		if (!jia_pid) {
+			bench_events_begin(b);
 			bench_time_begin(b);
-			for (unsigned int i = 0; i < CHUNK; i++)
-				load(b, at(&f, c * CHUNK + i));
-			bench_time_end(b, CHUNK);
+			for (unsigned int p = 0; p < CHUNKS * CHUNK; p++)
+				load(b, at(&f, p));
+			bench_time_end(b, CHUNKS * CHUNK);
+			bench_events_end(b, CHUNKS * CHUNK);
 		}
-		bench_events_end(b, CHUNKS * CHUNK);
+		fresh_close(&f);
 	}
-	fresh_close(&f);
 }
 
 /* --- pages in steady use ---------------------------------------------------------- */

@@ -150,14 +150,23 @@ static void print_head(const struct bench_mode *m)
 	printf("\n%d ranks on %ld cores, load %.1f; microseconds per operation, events of rank 0\n",
 	       m->ranks, sysconf(_SC_NPROCESSORS_ONLN), load[0]);
 	print_floors(m);
-	printf("%-15s %7s %7s %7s %6s %6s %6s %7s %6s %6s %6s %6s %6s %6s  %-17s %-8s %s\n",
-	       "row", "min", "median", "p90", "floor", "x", "x min", "hw",
-	       "faults", "calls", "mprot", "msgs", "bytes", "pages", "figure",
-	       "", "ArgoDSM");
+	printf("%-15s %7s %7s %7s %7s %6s %6s %6s %7s %6s %6s %6s %6s %6s %6s  %-17s %-8s %s\n",
+	       "row", "min", "median", "p90", "mean", "floor", "x", "x min",
+	       "hw", "faults", "calls", "mprot", "msgs", "bytes", "pages",
+	       "figure", "", "ArgoDSM");
+}
+
+/* With more ranks: at most 10 times the time of 2, times ranks per core. */
+static double most_of_two(const struct bench_mode *m)
+{
+	double share = (double)m->ranks / (double)sysconf(_SC_NPROCESSORS_ONLN);
+
+	return 10 * (share > 1 ? share : 1);
 }
 
 static void print_line(const struct line *l, const struct bench_mode *m,
-		       const struct bench_summary *hw)
+		       const struct bench_summary *hw,
+		       const struct bench_summary *two)
 {
 	char text[64] = "";
 
@@ -165,6 +174,7 @@ static void print_line(const struct line *l, const struct bench_mode *m,
 	number(l->op.min, true, 7);
 	number(l->op.median, true, 7);
 	number(l->op.p90, true, 7);
+	number(l->op.mean, true, 7);
 	printf(" %6s", bench_floor_name(l->info->floor));
 	number(l->ratio, l->ratio > 0, 6);
 	number(l->best, l->best > 0, 6);
@@ -181,34 +191,60 @@ static void print_line(const struct line *l, const struct bench_mode *m,
 		if (l->info->argo > 0)
 			printf(" %.4g/%.0f %s", l->info->argo, l->info->factor,
 			       verdict_text(argo(l)));
+	} else if (two->median > 0) {
+		double x = l->op.median / two->median;
+
+		snprintf(text, sizeof(text), "%.1fx of 2 ranks", x);
+		printf("  %-17s %-8s", text,
+		       verdict_text(x <= most_of_two(m) ? MET : NOT_MET));
 	}
 	printf("\n");
 }
 
+static struct bench_summary times_of(const struct bench_mode *m,
+				     enum bench_row row)
+{
+	return m ? bench_summarize(&m->board->row[row].op) :
+		   (struct bench_summary){ 0 };
+}
+
+/* A barrier's time must not grow with what is cached. */
+static void print_growth(const struct bench_mode *m)
+{
+	struct bench_summary small = times_of(m, BENCH_barrier_64m);
+	struct bench_summary big = times_of(m, BENCH_barrier_4g);
+
+	if (small.nr && big.nr)
+		printf("barrier_4g is %.2fx of barrier_64m, of the minima %.2fx: figure 2x, %s\n",
+		       big.median / small.median, big.min / small.min,
+		       verdict_text(big.median <= 2 * small.median ? MET :
+								     NOT_MET));
+}
+
 void bench_print_table(const struct bench_mode *m, const struct bench_mode *hw,
+		       const struct bench_mode *two,
 		       const struct bench_options *o)
 {
 	print_head(m);
-	for (int r = 0; r < BENCH_ROWS; r++) {
-		struct bench_summary h = { 0 };
-		struct line l;
+	for (int i = 0; i < BENCH_ROWS; i++) {
+		enum bench_row row = (enum bench_row)i;
+		struct bench_summary h = times_of(hw, row);
+		struct bench_summary t = times_of(two, row);
+		struct line l = line_of(m, row);
 
-		if (!(o->rows & UINT64_C(1) << r))
-			continue;
-		l = line_of(m, (enum bench_row)r);
-		if (hw)
-			h = bench_summarize(&hw->board->row[r].op);
-		if (l.op.nr)
-			print_line(&l, m, &h);
+		if (o->rows & UINT64_C(1) << i && l.op.nr)
+			print_line(&l, m, &h, &t);
 	}
+	print_growth(m);
 }
 
 /* --- JSON ----------------------------------------------------------------------------- */
 
 static json_t *json_summary(struct bench_summary s)
 {
-	return json_pack("{s:i, s:f, s:f, s:f}", "samples", (int)s.nr, "min",
-			 s.min, "median", s.median, "p90", s.p90);
+	return json_pack("{s:i, s:f, s:f, s:f, s:f}", "samples", (int)s.nr,
+			 "min", s.min, "median", s.median, "p90", s.p90, "mean",
+			 s.mean);
 }
 
 static int json_verdict(json_t *o, const char *key, enum verdict v)

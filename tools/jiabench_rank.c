@@ -99,7 +99,7 @@ static void print(const struct bench *b)
 	if (b->o->json)
 		bench_print_json(&m, 1, b->o);
 	else
-		bench_print_table(&m, NULL, b->o);
+		bench_print_table(&m, NULL, NULL, b->o);
 }
 
 int bench_rank_main(int argc, char **argv, const struct bench_options *o)

@@ -132,6 +132,8 @@ struct bench_summary bench_summarize(const struct bench_samples *s)
 	qsort(v, s->nr, sizeof(*v), compare);
 	sum.min = (double)v[0];
 	sum.median = (double)v[s->nr / 2];
+	for (uint32_t i = 0; i < s->nr; i++)
+		sum.mean += (double)v[i] / s->nr;
 	sum.p90 = (double)v[(uint64_t)s->nr * 9 / 10];
 out:
 	free(v);

@@ -242,7 +242,7 @@ void bench_row_barrier_dirty(struct bench *b)
 			bench_time_end(b, 1);
 			bench_events_end(b, 1);
 		}
-		if ((unsigned char)p[(DIRTY - 1) * PAGE] != b->fill)
+		if ((unsigned char)p[(size_t)(DIRTY - 1) * PAGE] != b->fill)
 			jia_error("barrier_dirty: a write was not seen");
 		jia_barrier();
 	}

@@ -142,6 +142,9 @@ char *jiarun_report_end(struct sul_job *job, const struct jiarun_rank *r,
 			int rank);
 char *jiarun_report_timeout(struct sul_job *job, const struct jiarun_ranks *rs,
 			    int64_t timeout_ms);
+/* The same of a job that goes on, after @ms. */
+char *jiarun_report_waits(struct sul_job *job, const struct jiarun_ranks *rs,
+			  int64_t ms);
 char *jiarun_report_start(const struct jiarun_start_error *e,
 			  const struct jiarun_options *o);
 /* What sul_job_fail() was told.  NULL: that *@rank failed, and no text; how it

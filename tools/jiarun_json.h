@@ -10,19 +10,31 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "jiarun_tally.h"
+
 /*
  * One object:
  *   { "format": "dajia-stats", "version": 1, "ranks": 2,
  *     "counters": {
  *       "msgs_sent": { "label": "Msgs Sent", "unit": "count", "doc": "...",
  *                      "ranks": [ 3, 4 ], "total": 7 },
- *       ... } }
- * in the order of dsm_stat.def.  JSON has no unsigned numbers of 64 bits: a
+ *       ... },
+ *     "phases": [
+ *       { "name": "sweep", "begun": [ 1, 1 ], "ns": [ 5, 6 ],
+ *         "counters": { "msgs_sent": { "ranks": [ 3, 4 ], "total": 7 }, ... } },
+ *       ... ],
+ *     "memory": [
+ *       { "name": "grid", "bytes": 8192,
+ *         "counters": { "getp": { "ranks": [ 3, 4 ], "total": 7 }, ... } },
+ *       ... ] }
+ * in the order of dsm_stat.def and dsm_place.def, phases and names in that of
+ * their first appearance; the first of "memory" has "name": null and is all
+ * memory without a name.  JSON has no unsigned numbers of 64 bits: a
  * counter beyond 2^63-1 is written as that.
  *
- * @counters[rank] are DSM_STAT_NR words.  0, -ENOMEM, or -EIO when @f could
+ * 0, -ENOMEM, or -EIO when @f could
  * not take it.
  */
-int jiarun_json_print(FILE *f, const uint64_t *const counters[], int ranks);
+int jiarun_json_print(FILE *f, const struct jiarun_counts *c);
 
 #endif /* JIARUN_JSON_H */

@@ -25,6 +25,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "dsm_remedy.h"
+
 enum {
 	SAME_SIGNAL_MS = 50, /* a signal to a group reaches all within this */
 	AGAIN_MS = 200, /* a second Ctrl-C is not quicker */
@@ -42,7 +44,7 @@ struct keeper {
 	pid_t labeller; /* 0: none, or it has ended */
 	int early; /* ranks that left without having attached */
 	bool hurry; /* asked again while ending */
-	int64_t decided_ms; /* when the failure was */
+	int64_t begun_ms, decided_ms; /* when the job, and its failure, was */
 	bool learnt;
 	int status; /* of the job */
 	char *text; /* the first failure; NULL: none so far */
@@ -242,6 +244,49 @@ static void look_around(struct keeper *k)
 		fail_early_leaver(k);
 }
 
+/* What jiarun started may have been a wrapper. */
+static void learn_program(struct keeper *k)
+{
+	char path[SUL_JOB_PATH_MAX];
+
+	for (int r = 0; k->job && !k->learnt && r < k->ranks.nr; r++) {
+		memcpy(path, sul_job_rank(k->job, r)->program, sizeof(path));
+		path[sizeof(path) - 1] = '\0';
+		jiarun_sites_program(k->sites, path);
+	}
+}
+
+/* One write, so that it is one message whatever else writes there. */
+static void say(struct keeper *k, const char *text)
+{
+	char *all = NULL;
+	size_t len;
+	FILE *f = open_memstream(&all, &len);
+
+	if (!f)
+		return;
+	learn_program(k);
+	fputs("jiarun: ", f);
+	jiarun_sites_print(k->sites, f, text);
+	fputc('\n', f);
+	fclose(f);
+	fputs(all, stderr);
+	free(all);
+}
+
+/* SIGUSR1: somebody wonders whether it hangs.  The job goes on. */
+static void report_waits(struct keeper *k)
+{
+	char *text = jiarun_report_waits(k->job, &k->ranks,
+					 jiarun_now_ms() - k->begun_ms);
+
+	if (!k->learnt)
+		learn_sites(k);
+	if (text)
+		say(k, text);
+	free(text);
+}
+
 static void signals_read(struct keeper *k)
 {
 	bool look = false;
@@ -251,6 +296,8 @@ static void signals_read(struct keeper *k)
 					 k->o->debug_rank >= 0))) {
 		if (sig == SIGCHLD)
 			look = true;
+		else if (sig == SIGUSR1)
+			report_waits(k);
 		else if (k->text) /* the front's copy of it is no new one */
 			k->hurry = jiarun_now_ms() > k->decided_ms + AGAIN_MS;
 		else
@@ -355,13 +402,15 @@ static void drain(struct keeper *k)
 static bool start(struct keeper *k)
 {
 	struct jiarun_start_error e;
+	char remedy[DSM_REMEDY_MAX];
 	int err = sul_job_create(&k->job, k->o->ranks);
 	int status;
 
 	if (err) {
+		dsm_remedy(err, remedy, sizeof(remedy));
 		fail(k, 1,
-		     jiarun_text("cannot make the job's shared memory: %s",
-				 strerror(-err)));
+		     jiarun_text("cannot make the job's shared memory: %s%s",
+				 strerror(-err), remedy));
 		return false;
 	}
 	k->sites = jiarun_sites_new(k->o->argv[0]);
@@ -384,40 +433,12 @@ static bool start(struct keeper *k)
 	return false;
 }
 
-/* What jiarun started may have been a wrapper. */
-static void learn_program(struct keeper *k)
-{
-	char path[SUL_JOB_PATH_MAX];
-
-	for (int r = 0; k->job && !k->learnt && r < k->ranks.nr; r++) {
-		memcpy(path, sul_job_rank(k->job, r)->program, sizeof(path));
-		path[sizeof(path) - 1] = '\0';
-		jiarun_sites_program(k->sites, path);
-	}
-}
-
-/* One write, so that it is one message whatever else writes there. */
-static void say(struct keeper *k)
-{
-	char *all = NULL;
-	size_t len;
-	FILE *f = open_memstream(&all, &len);
-
-	if (!f)
-		return;
-	learn_program(k);
-	fputs("jiarun: ", f);
-	jiarun_sites_print(k->sites, f, k->text);
-	fputc('\n', f);
-	fclose(f);
-	fputs(all, stderr);
-	free(all);
-}
-
 int jiarun_keeper(const struct jiarun_options *o,
 		  const struct jiarun_inherited *in, int sfd, pid_t front)
 {
-	struct keeper k = { .o = o, .in = in, .sfd = sfd };
+	struct keeper k = {
+		.o = o, .in = in, .sfd = sfd, .begun_ms = jiarun_now_ms()
+	};
 
 	prctl(PR_SET_NAME, "jiarun-keeper");
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -432,7 +453,7 @@ int jiarun_keeper(const struct jiarun_options *o,
 	end_all(&k);
 	drain(&k);
 	if (k.text)
-		say(&k);
+		say(&k, k.text);
 	if (o->stats && k.job && jiarun_report_stats(k.job, o) < 0 && !k.status)
 		k.status = 1;
 	jiarun_sites_free(k.sites);

@@ -17,6 +17,8 @@
 #include <unistd.h>
 
 #include "dsm_stat.h"
+#include "dsm_limits.h"
+#include "dsm_tally.h"
 #include "jiarun_json.h"
 
 enum {
@@ -166,6 +168,30 @@ static const char *activity(struct sul_job *job, const struct jiarun_rank *r,
 	}
 }
 
+/* "; holds lock 3 (taken at @{0x...}), lock 4 (...)", or nothing.  Written by
+ * threads of the rank meanwhile: each entry is a recent one. */
+static void put_held(FILE *f, struct sul_job *job, int rank)
+{
+	const struct dsm_tally *t = sul_job_more(job, rank);
+	const char *comma = "; holds";
+
+	for (int slot = 0; slot < DSM_HELD_THREADS; slot++)
+		for (int i = 0; i < DSM_HELD_DEPTH; i++) {
+			const struct dsm_held *h = &t->held[slot][i];
+			uint64_t lock = __atomic_load_n(&h->lock,
+							__ATOMIC_ACQUIRE);
+
+			if (!lock)
+				continue;
+			fprintf(f,
+				lock <= DSM_LOCKS ? "%s lock %" PRIu64 :
+						    "%s lock at 0x%" PRIx64,
+				comma, lock - 1);
+			fprintf(f, " (taken at @{0x%" PRIx64 "})", h->site);
+			comma = ",";
+		}
+}
+
 static void timeout_line(FILE *f, struct sul_job *job,
 			 const struct jiarun_rank *r, int rank)
 {
@@ -186,6 +212,32 @@ static void timeout_line(FILE *f, struct sul_job *job,
 	else
 		fprintf(f, "waits for no other rank; %s",
 			activity(job, r, rank));
+	if (!r->ended)
+		put_held(f, job, rank);
+}
+
+static void put_ranks(FILE *f, struct sul_job *job,
+		      const struct jiarun_ranks *rs)
+{
+	for (int r = 0; r < rs->nr && r < LINES_MAX; r++)
+		timeout_line(f, job, &rs->rank[r], r);
+	if (rs->nr > LINES_MAX)
+		fprintf(f, "\n  and %d more ranks", rs->nr - LINES_MAX);
+}
+
+char *jiarun_report_waits(struct sul_job *job, const struct jiarun_ranks *rs,
+			  int64_t ms)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	if (!f)
+		return NULL;
+	fprintf(f, "the job has run for %.1f s (SIGUSR1)", (double)ms / 1e3);
+	put_ranks(f, job, rs);
+	fclose(f);
+	return text;
 }
 
 char *jiarun_report_timeout(struct sul_job *job, const struct jiarun_ranks *rs,
@@ -199,10 +251,7 @@ char *jiarun_report_timeout(struct sul_job *job, const struct jiarun_ranks *rs,
 		return NULL;
 	fprintf(f, "time-out: the job has run for %g s (--timeout)",
 		(double)timeout_ms / 1e3);
-	for (int r = 0; r < rs->nr && r < LINES_MAX; r++)
-		timeout_line(f, job, &rs->rank[r], r);
-	if (rs->nr > LINES_MAX)
-		fprintf(f, "\n  and %d more ranks", rs->nr - LINES_MAX);
+	put_ranks(f, job, rs);
 	fclose(f);
 	return text;
 }
@@ -232,14 +281,16 @@ char *jiarun_report_start(const struct jiarun_start_error *e,
 }
 
 static int stats_print(FILE *f, const struct jiarun_options *o,
-		       const uint64_t *const counters[])
+		       const struct jiarun_counts *c)
 {
 	int err = 0;
 
-	if (o->stats_json)
-		err = jiarun_json_print(f, counters, o->ranks);
-	else
-		dsm_stat_print(f, counters, o->ranks);
+	if (o->stats_json) {
+		err = jiarun_json_print(f, c);
+	} else {
+		dsm_stat_print(f, c->counters, c->ranks);
+		jiarun_tally_print(f, c);
+	}
 	if (err)
 		errno = -err;
 	return err || fflush(f) || ferror(f) ? -1 : 0;
@@ -248,23 +299,30 @@ static int stats_print(FILE *f, const struct jiarun_options *o,
 int jiarun_report_stats(struct sul_job *job, const struct jiarun_options *o)
 {
 	const uint64_t **counters = calloc((size_t)o->ranks, sizeof(*counters));
+	const struct dsm_tally **tally =
+		calloc((size_t)o->ranks, sizeof(*tally));
+	struct jiarun_counts c = { counters, tally, o->ranks };
 	FILE *f = stderr;
 	int err = -1;
 
-	if (!counters)
-		return -1;
-	for (int r = 0; r < o->ranks; r++)
+	if (!counters || !tally)
+		goto done;
+	for (int r = 0; r < o->ranks; r++) {
 		counters[r] = sul_job_rank(job, r)->counters;
+		tally[r] = sul_job_more(job, r);
+	}
 	if (o->stats_file)
 		f = fopen(o->stats_file, "we");
 	if (f)
-		err = stats_print(f, o, counters);
+		err = stats_print(f, o, &c);
 	if (f && f != stderr && fclose(f))
 		err = -1;
 	if (err)
 		fprintf(stderr, "jiarun: cannot write statistics to %s: %s\n",
 			o->stats_file ? o->stats_file : "standard error",
 			strerror(errno));
+done:
+	free(tally);
 	free(counters);
 	return err;
 }

@@ -38,6 +38,8 @@ int jiarun_signals_take(struct jiarun_inherited *in)
 	sigaddset(&take, SIGCHLD);
 	sigaddset(&take, SIGINT);
 	sigaddset(&take, SIGTERM);
+	if (!ignored(SIGUSR1))
+		sigaddset(&take, SIGUSR1);
 	if (!ignored(SIGQUIT))
 		sigaddset(&take, SIGQUIT);
 	if (!ignored(SIGHUP))

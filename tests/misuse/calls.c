@@ -48,6 +48,13 @@ DEED(init_twice, jia_init(my_argc, my_argv))
 DEED(config_bad_key, jia_config(5, ON))
 DEED(config_minus_one, jia_config(-1, ON))
 DEED(config_bad_value, jia_config(HMIG, 2))
+DEED(phase_empty, jia_phase(""))
+DEED(phase_long, jia_phase("0123456789012345678901234567890123456789"))
+DEED(name_null, jia_name((void *)(uintptr_t)shared, NULL))
+DEED(name_steers, jia_name((void *)(uintptr_t)shared, "\033[31m"))
+DEED(name_private, jia_name(&the_rank, "x"))
+DEED(name_inside, jia_name((char *)(uintptr_t)shared + PAGE, "x"))
+DEED(name_of_null, jia_name(NULL, "x"))
 DEED(set_unknown, jia_set("cahce", "1m"))
 DEED(set_bad_value, jia_set("keep", "lots"))
 DEED(set_out_of_range, jia_set("block", "4m"))
@@ -67,6 +74,28 @@ static void nest_too_deep(void)
 	puts("went on after nest_too_deep");
 }
 
+static void phase_many(void)
+{
+	char name[8];
+
+	for (int i = 0; i < 33; i++) {
+		snprintf(name, sizeof(name), "p%d", i);
+		jia_phase(name);
+	}
+	puts("went on after phase_many");
+}
+
+static void name_many(void)
+{
+	char name[8];
+
+	for (int i = 0; i < 64; i++) {
+		snprintf(name, sizeof(name), "n%d", i);
+		jia_name((void *)(uintptr_t)shared, name);
+	}
+	puts("went on after name_many");
+}
+
 static void free_twice(void)
 {
 	void *p = jia_malloc(PAGE);
@@ -83,6 +112,33 @@ static void error_long(void)
 	memset(text, 'x', sizeof(text) - 1);
 	text[sizeof(text) - 1] = 0;
 	jia_error("%s", text);
+}
+
+/* What --timeout reports: one holds the lock, one wants it, the rest have come
+ * to the barrier. */
+static void holds_a_lock_for_ever(void)
+{
+	int held;
+
+	if (jia_pid == the_rank) {
+		jia_lock(5);
+		jia_lock(6);
+		shared[0] = 1;
+		jia_unlock(6);
+		for (;;)
+			pause();
+	}
+	do {
+		jia_lock(6);
+		held = shared[0];
+		jia_unlock(6);
+	} while (!held);
+	if (jia_pid == (the_rank + 1) % hostc) {
+		jia_lock(5); /* PLACE lock */
+		jia_unlock(5);
+	}
+	jia_barrier(); /* PLACE barrier */
+	puts("went on after holds_a_lock_for_ever");
 }
 
 /* --- at the wrong time ------------------------------------------------------- */
@@ -259,6 +315,15 @@ const struct deed call_deeds[] = {
 	ROW(config_bad_key, ONE),
 	ROW(config_minus_one, ONE),
 	ROW(config_bad_value, ONE),
+	ROW(phase_empty, ONE),
+	ROW(phase_long, ONE),
+	ROW(phase_many, ONE),
+	ROW(name_null, ONE),
+	ROW(name_steers, ONE),
+	ROW(name_private, ONE),
+	ROW(name_inside, ONE),
+	ROW(name_of_null, ONE),
+	ROW(name_many, ONE),
 	ROW(set_unknown, ONE),
 	ROW(set_bad_value, ONE),
 	ROW(set_out_of_range, ONE),
@@ -271,6 +336,7 @@ const struct deed call_deeds[] = {
 	ROW(error_lines, ONE),
 	ROW(error_empty, ONE),
 	ROW(error_long, ONE),
+	ROW(holds_a_lock_for_ever, ALL),
 	ROW(lock_before_init, RAW),
 	ROW(unlock_before_init, RAW),
 	ROW(barrier_before_init, RAW),

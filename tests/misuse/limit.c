@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-static void limit(int what, rlim_t most)
+static void limit(unsigned int what, rlim_t most)
 {
 	struct rlimit r = { most, most };
 
@@ -104,6 +104,21 @@ static void system_address_taken(void)
 	work();
 }
 
+/* Every other page of a large array: two mappings each. */
+static void too_many_mappings(void)
+{
+	const size_t bytes = (size_t)512 << 20;
+	volatile unsigned char *p;
+
+	setup();
+	p = jia_malloc_on(bytes, bytes, 0);
+	jia_barrier();
+	if (jia_pid == hostc - 1)
+		for (size_t i = 0; i < bytes; i += (size_t)2 * PAGE)
+			shared[0] = p[i];
+	work();
+}
+
 /* Run with a small memory cgroup, and killed by it. */
 static void eat_memory(void)
 {
@@ -126,7 +141,7 @@ const struct deed limit_deeds[] = {
 	ROW(little_address_space), ROW(little_data),
 	ROW(little_file_size),	   ROW(few_descriptors),
 	ROW(limits_after_init),	   ROW(no_address_space_after_init),
-	ROW(address_taken),	   ROW(address_taken_inside),
-	ROW(system_address_taken), ROW(eat_memory),
-	{ NULL, NULL, RAW },
+	ROW(too_many_mappings),	   ROW(address_taken),
+	ROW(address_taken_inside), ROW(system_address_taken),
+	ROW(eat_memory),	   { NULL, NULL, RAW },
 };

@@ -80,6 +80,7 @@ static void draw_chance(struct sim_plan *p, struct sim_rng *r)
 	p->touch_ppm = PICK(r, 0, 0, 50000, 300000);
 	p->forget_ppm = PICK(r, 0, 200000, 1000000);
 	p->realloc_ppm = PICK(r, 0, 0, 0, 200000);
+	p->undo_ppm = PICK(r, 0, 0, 200000, 700000);
 	p->vary_ppm = PICK(r, 0, 0, 0, 500000);
 	p->rejoin_ppm = PICK(r, 0, 0, 0, 300000);
 	p->epoch = PICK(r, 1, 1, (1u << 22) - 1, (1u << 22) - 3);

@@ -49,10 +49,8 @@ static uint64_t draw_value(struct sim_rng *rng, const struct sim_item *it)
 	}
 }
 
-static void store(struct sim_thread *t, struct sim_item *it)
+static void store(struct sim_thread *t, struct sim_item *it, uint64_t value)
 {
-	uint64_t value = draw_value(&t->run->rng, it);
-
 	sim_store(t, it, value);
 	it->before = it->truth;
 	it->truth = value;
@@ -60,6 +58,18 @@ static void store(struct sim_thread *t, struct sim_item *it)
 		  "node %d thread %d: page %u byte %u size %u := 0x%" PRIx64,
 		  t->node->rank, t->slot, sim_page(t, it), byte_of(t, it),
 		  it->size, value);
+}
+
+/* Undone before anything is released: a value in passing (race 9). */
+static void store_and_undo(struct sim_thread *t, struct sim_item *it)
+{
+	store(t, it, draw_value(&t->run->rng, it));
+	if (!sim_chance(&t->run->rng, t->run->plan.undo_ppm))
+		return;
+	for (uint32_t i = sim_below(&t->run->rng, 8); i; i--)
+		sul_sim_yield(t->run->world);
+	store(t, it, it->before);
+	t->run->ops++;
 }
 
 static void load(struct sim_thread *t, const struct sim_item *it)
@@ -88,7 +98,7 @@ static void access_item(struct sim_thread *t)
 	if (!it || !sim_record_may(t, it, write))
 		return;
 	if (write)
-		store(t, it);
+		store_and_undo(t, it);
 	else
 		load(t, it);
 	t->run->ops++;

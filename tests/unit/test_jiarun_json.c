@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "dsm_stat.h"
 #include "jiarun_json.h"
@@ -14,6 +15,10 @@ enum {
 
 static uint64_t words[RANKS][DSM_STAT_NR];
 static const uint64_t *const counters[RANKS] = { words[0], words[1], words[2] };
+static struct dsm_tally tallies[RANKS];
+static const struct dsm_tally *const tally[RANKS] = { &tallies[0], &tallies[1],
+						      &tallies[2] };
+static const struct jiarun_counts counts = { counters, tally, RANKS };
 
 static void fill(void)
 {
@@ -31,7 +36,7 @@ static json_t *printed(void)
 	json_t *o;
 
 	REQUIRE(f);
-	CU_ASSERT_EQUAL(jiarun_json_print(f, counters, RANKS), 0);
+	CU_ASSERT_EQUAL(jiarun_json_print(f, &counts), 0);
 	CU_ASSERT_EQUAL(fclose(f), 0);
 	CU_ASSERT_EQUAL(text[len - 1], '\n');
 	o = json_loads(text, JSON_REJECT_DUPLICATES, &why);
@@ -81,6 +86,80 @@ static void every_counter_is_there_with_its_words_and_figures(void)
 	json_decref(o);
 }
 
+static json_int_t total_of(const json_t *o, const char *counter)
+{
+	return number_of(json_object_get(json_object_get(o, "counters"),
+					 counter),
+			 "total");
+}
+
+/* Rank 0 knows both, rank 1 one, rank 2 none. */
+static void name_some(void)
+{
+	memset(tallies, 0, sizeof(tallies));
+	for (unsigned int r = 0; r < 2; r++) {
+		struct dsm_tally *t = &tallies[r];
+		unsigned int row;
+
+		if (!r) {
+			dsm_tally_phase(t, &t->base, 10, "first");
+			dsm_tally_place(t, "other", &row);
+		}
+		dsm_tally_phase(t, &t->base, 30, "sweep");
+		t->phase[t->current - 1].sum.getp = 5 + r;
+		dsm_tally_phase(t, &t->base, 100, NULL);
+		CU_ASSERT_EQUAL(dsm_tally_place(t, "grid", &row), 0);
+		t->place_bytes[row] = 8192;
+		t->place[row].diffs = 7 + r;
+		t->place[0].diffs = 1;
+	}
+}
+
+static void phases_and_names_are_joined_over_the_ranks(void)
+{
+	json_t *o, *phases, *memory, *sweep, *grid;
+
+	fill();
+	name_some();
+	o = printed();
+	phases = json_object_get(o, "phases");
+	CU_ASSERT_EQUAL(json_array_size(phases), 2);
+	ASSERT_TEXT(text_of(json_array_get(phases, 0), "name"), "first");
+	sweep = json_array_get(phases, 1);
+	ASSERT_TEXT(text_of(sweep, "name"), "sweep");
+	CU_ASSERT_EQUAL(total_of(sweep, "getp"), 11);
+	CU_ASSERT_EQUAL(json_integer_value(json_array_get(
+				json_object_get(sweep, "ns"), 0)),
+			70);
+	CU_ASSERT_EQUAL(json_integer_value(json_array_get(
+				json_object_get(sweep, "begun"), 2)),
+			0);
+	memory = json_object_get(o, "memory");
+	CU_ASSERT_EQUAL(json_array_size(memory), 3);
+	CU_ASSERT(json_is_null(
+		json_object_get(json_array_get(memory, 0), "name")));
+	CU_ASSERT_EQUAL(total_of(json_array_get(memory, 0), "diffs"), 2);
+	grid = json_array_get(memory, 2);
+	ASSERT_TEXT(text_of(grid, "name"), "grid");
+	CU_ASSERT_EQUAL(number_of(grid, "bytes"), 8192);
+	CU_ASSERT_EQUAL(total_of(grid, "diffs"), 15);
+	json_decref(o);
+	memset(tallies, 0, sizeof(tallies));
+}
+
+static void a_broken_table_is_bounded(void)
+{
+	json_t *o;
+
+	fill();
+	memset(tallies, 0xff, sizeof(tallies));
+	o = printed();
+	CU_ASSERT(json_array_size(json_object_get(o, "phases")) <=
+		  DSM_PHASES_MAX);
+	json_decref(o);
+	memset(tallies, 0, sizeof(tallies));
+}
+
 static void a_counter_beyond_json_is_its_largest_number(void)
 {
 	json_t *o, *c;
@@ -104,7 +183,7 @@ static void a_full_disk_is_an_error(void)
 
 	REQUIRE(f);
 	fill();
-	CU_ASSERT_EQUAL(jiarun_json_print(f, counters, RANKS), -EIO);
+	CU_ASSERT_EQUAL(jiarun_json_print(f, &counts), -EIO);
 	fclose(f);
 }
 
@@ -126,7 +205,7 @@ static void no_memory_is_an_error_wherever_it_happens(void)
 	json_set_alloc_funcs(scarce_malloc, free);
 	for (fail_at = 1; err && fail_at < 100000; fail_at++) {
 		allocations = 0;
-		err = jiarun_json_print(f, counters, RANKS);
+		err = jiarun_json_print(f, &counts);
 		CU_ASSERT(!err || err == -ENOMEM || err == -EIO);
 	}
 	CU_ASSERT_EQUAL(err, 0);
@@ -138,6 +217,9 @@ static void no_memory_is_an_error_wherever_it_happens(void)
 CU_TestInfo test_jiarun_json[] = {
 	{ "every counter is there with its words and figures",
 	  every_counter_is_there_with_its_words_and_figures },
+	{ "phases and names are joined over the ranks",
+	  phases_and_names_are_joined_over_the_ranks },
+	{ "a broken table is bounded", a_broken_table_is_bounded },
 	{ "a counter beyond JSON is its largest number",
 	  a_counter_beyond_json_is_its_largest_number },
 	{ "a full disk is an error", a_full_disk_is_an_error },
