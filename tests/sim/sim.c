@@ -38,8 +38,8 @@ static void print_waits(struct sim_run *run)
 		struct sim_thread *t = &run->thread[i];
 
 		if (t->doing)
-			printf("  node %d thread %d: %s %u\n", t->node->rank,
-			       t->slot, t->doing, t->doing_what);
+			printf("  node %d thread %d: %s %" PRIu64 "\n",
+			       t->node->rank, t->slot, t->doing, t->doing_what);
 	}
 }
 
