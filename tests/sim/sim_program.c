@@ -137,7 +137,7 @@ static void overwrite(struct sim_thread *t, const struct sim_item *it,
 		if (other->alloc != it->alloc ||
 		    dsm_unit_of(t->node->dsm, sim_page(t, other)) != unit)
 			continue;
-		store(t, other);
+		store(t, other, draw_value(&t->run->rng, other));
 		sul_sim_point(t->run->world);
 	}
 }
@@ -168,7 +168,7 @@ static void hold_unit(struct sim_thread *t)
 		overwrite(t, it, unit);
 	for (uint32_t i = sim_below(&t->run->rng, 4); i; i--) {
 		if (write)
-			store(t, it);
+			store(t, it, draw_value(&t->run->rng, it));
 		else
 			load(t, it);
 		sul_sim_point(t->run->world);
