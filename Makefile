@@ -57,6 +57,7 @@ inc_tests := -Itests -Itests/unit -Itools -Idsm -Icomm -Ikernel/uapi
 inc_tests/oracle := -Idsm
 inc_tests/litmus := -Idsm
 inc_tests/misuse := -Idsm
+inc_tests/api := -Idsm
 inc = $(or $(inc_$(patsubst %/,%,$(dir $*))),$(inc_$(firstword $(subst /, ,$*))))
 
 # A program is a file without '_' in its name; NAME_part.c belongs to NAME.

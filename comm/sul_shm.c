@@ -24,10 +24,12 @@
 #include "sul_carrier.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "sul_sleep.h"
@@ -57,6 +59,7 @@ struct shm {
 	uint64_t stride; /* bytes of all windows of one rank */
 	uint64_t window_at[SUL_WINDOWS_ALL]; /* offset in a rank's range */
 	size_t ahead; /* pages of a chunk, in shm_prepare() */
+	bool limited; /* no page may be written through the file */
 	bool crowded; /* more ranks than processors: yield while spinning */
 	struct mapping map[]; /* [rank * SUL_WINDOWS_ALL + window] */
 };
@@ -240,8 +243,8 @@ static int shm_prepare(struct sul_port *p, unsigned int w, uint64_t off,
 		page++;
 	if (page >= end)
 		return 0;
-	chunk_end = least((page | (shm_of(p)->ahead - 1)) + 1,
-			  window_pages(p, w));
+	chunk_end =
+		least((page | (shm_of(p)->ahead - 1)) + 1, window_pages(p, w));
 	if (page && bit(own->hot, page - 1) && end < chunk_end)
 		end = chunk_end;
 	return populate(own, page, end);
@@ -440,6 +443,8 @@ static int read_cold(struct sul_port *p, int rank, unsigned int w, uint64_t off,
  */
 static int window_by_file(const struct sul_port *p, const char *at)
 {
+	if (__atomic_load_n(&shm_of(p)->limited, __ATOMIC_RELAXED))
+		return -1;
 	for (unsigned int w = 0; w < p->windows; w++) {
 		struct mapping *own = own_mapping(p, w);
 		size_t page = (size_t)(at - own->base) >> PAGE_SHIFT;
@@ -463,8 +468,8 @@ static int write_file(struct sul_port *p, uint64_t at, const char *src)
 	size_t done = 0;
 
 	while (done < PAGE_BYTES) {
-		ssize_t n = pwrite(shm_of(p)->fd, src + done,
-				   PAGE_BYTES - done, (off_t)(at + done));
+		ssize_t n = pwrite(shm_of(p)->fd, src + done, PAGE_BYTES - done,
+				   (off_t)(at + done));
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -473,6 +478,22 @@ static int write_file(struct sul_port *p, uint64_t at, const char *src)
 		done += (size_t)n;
 	}
 	return 0;
+}
+
+/*
+ * The program has set a file-size limit since the windows were made: a write
+ * through the file fails, and SIGXFSZ would end the process when the caller
+ * unblocks it.  From now on pages are stored to.
+ */
+static void writes_are_limited(struct sul_port *p)
+{
+	const struct timespec now = { 0, 0 };
+	sigset_t xfsz;
+
+	__atomic_store_n(&shm_of(p)->limited, true, __ATOMIC_RELAXED);
+	sigemptyset(&xfsz);
+	sigaddset(&xfsz, SIGXFSZ);
+	sigtimedwait(&xfsz, NULL, &now);
 }
 
 /* A whole page of @rank's window, present here or not; @cold: read it so. */
@@ -490,13 +511,17 @@ static int get_page(struct sul_port *p, int rank, unsigned int w, uint64_t off,
 		err = reach(p, rank, w, off, PAGE_BYTES, &src);
 	if (err)
 		return err;
-	if (into >= 0)
-		return write_file(p,
-				  file_offset(p, p->rank, (unsigned int)into) +
-					  (uint64_t)(dst -
-						     (char *)p->window[into]),
-				  src);
-	if (!cold)
+	if (into >= 0) {
+		err = write_file(
+			p,
+			file_offset(p, p->rank, (unsigned int)into) +
+				(uint64_t)(dst - (char *)p->window[into]),
+			src);
+		if (err != -EFBIG)
+			return err;
+		writes_are_limited(p);
+	}
+	if (!cold || into >= 0)
 		memcpy(dst, src, PAGE_BYTES);
 	return 0;
 }

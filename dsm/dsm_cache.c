@@ -46,7 +46,8 @@ static uint32_t next_victim(struct dsm_node *n)
 			continue;
 		}
 		n->evict_hand = unit + 1;
-		if (!recently_used(n, unit) && !dsm_bits_test(&n->marked, unit))
+		if (!recently_used(n, unit) && !dsm_held(n, unit) &&
+		    !dsm_bits_test(&n->marked, unit))
 			return unit;
 	}
 	return DSM_BITS_END;
@@ -181,6 +182,14 @@ static void repair(struct dsm_node *n, struct dsm_thread *t, uint32_t unit,
 		dsm_stat_add(n->stats, segv_local, 1);
 	else
 		dsm_stat_add(n->stats, segv_remote, 1);
+}
+
+void dsm_cache_overwrite(struct dsm_node *n, struct dsm_thread *t,
+			 uint32_t unit)
+{
+	t->recent[t->recent_at++ % DSM_RECENT_PER_THREAD] = unit;
+	make_room(n, dsm_unit_pages(n, unit));
+	dsm_unit_event(n, unit, DSM_EV_OVERWRITE, 0);
 }
 
 int dsm_fault(struct dsm_node *n, struct dsm_thread *t, uint32_t page,

@@ -93,6 +93,22 @@ static void describe(char *out, size_t room, const struct record *r,
 			 r->site);
 }
 
+void dsm_call_check(struct dsm_node *n, int peer)
+{
+	const struct record *ours = record_at(n, n->calls);
+	struct record theirs;
+
+	dsm_must(n,
+		 sul_get(n->port, peer, DSM_W_SYNC,
+			 n->at.calls +
+				 sizeof(theirs) * (n->calls % DSM_CALLS_KEPT),
+			 &theirs, sizeof(theirs), NULL, 0),
+		 "comparing collective calls");
+	dsm_must(n, sul_flush(n->port), "comparing collective calls");
+	if (theirs.nr == n->calls && !same(ours, &theirs))
+		dsm_call_differ(n, peer, n->calls);
+}
+
 _Noreturn void dsm_call_differ(struct dsm_node *n, int child,
 			       uint64_t child_calls)
 {

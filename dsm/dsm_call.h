@@ -26,6 +26,12 @@ void dsm_call_layout(struct dsm_layout *at);
 void dsm_call_record(struct dsm_node *n, enum dsm_call_kind kind,
 		     const uint64_t *args, uintptr_t site); /* 3, or NULL */
 
+/*
+ * A wait for @peer in a collective call takes long: end the job if @peer is in
+ * another one.
+ */
+void dsm_call_check(struct dsm_node *n, int peer);
+
 /* End the job: @child's calls differ from ours; it has made @child_calls. */
 _Noreturn void dsm_call_differ(struct dsm_node *n, int child,
 			       uint64_t child_calls);

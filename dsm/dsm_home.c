@@ -37,40 +37,71 @@ static uint64_t round_up(uint64_t n, uint64_t unit)
 	return (n + unit - 1) / unit * unit;
 }
 
-int dsm_alloc(struct dsm_node *n, uint64_t bytes, uint64_t block, int home,
-	      unsigned int order, uint32_t *page)
+/* How an allocation is cut: blocks of one size, or of one size a round. */
+struct cut {
+	uint64_t block;
+	const int *rounds; /* NULL: all of @block */
+};
+
+/* Pages of the block number @nr. */
+static uint32_t block_pages(const struct dsm_node *n, const struct cut *cut,
+			    uint64_t unit_bytes, uint32_t nr)
+{
+	uint64_t bytes =
+		cut->rounds ? (uint64_t)cut->rounds[nr / (uint32_t)n->ranks] :
+			      cut->block;
+
+	return (uint32_t)(round_up(bytes, unit_bytes) >> n->page_shift);
+}
+
+static int alloc(struct dsm_node *n, uint64_t bytes, const struct cut *cut,
+		 int home, unsigned int order, uint32_t *page)
 {
 	uint64_t unit_bytes = UINT64_C(1) << (n->page_shift + order);
 	uint64_t region = (uint64_t)n->pages << n->page_shift;
-	uint32_t pages, block_pages, first;
+	uint32_t pages, first, p = 0;
 	int err;
 
-	if (!bytes || !block || order > DSM_UNIT_ORDER_MAX || home < 0 ||
+	if (!bytes || order > DSM_UNIT_ORDER_MAX || home < 0 ||
 	    home >= n->ranks)
 		return -EINVAL;
 	if (bytes > region || round_up(bytes, unit_bytes) > region)
 		return -ENOMEM;
-	if (block > bytes)
-		block = bytes;
 	pages = (uint32_t)(round_up(bytes, unit_bytes) >> n->page_shift);
-	block_pages = (uint32_t)(round_up(block, unit_bytes) >> n->page_shift);
 
 	dsm_enter(n, NULL);
 	err = dsm_heap_take(&n->heap, pages, 1u << order, &first);
-	if (!err) {
-		for (uint32_t p = 0; p < pages; p += block_pages) {
-			uint32_t nr = pages - p < block_pages ? pages - p :
-								block_pages;
+	for (uint32_t i = 0; !err && p < pages; i++) {
+		uint32_t nr = block_pages(n, cut, unit_bytes, i);
 
-			give_home(n, first + p, nr, home, order);
-			home = (home + 1) % n->ranks;
-		}
-		if (n->page_end < first + pages)
-			n->page_end = first + pages;
-		*page = first;
+		if (nr > pages - p)
+			nr = pages - p;
+		give_home(n, first + p, nr, home, order);
+		home = (home + 1) % n->ranks;
+		p += nr;
 	}
+	if (!err && n->page_end < first + pages)
+		n->page_end = first + pages;
+	if (!err)
+		*page = first;
 	dsm_leave(n);
 	return err;
+}
+
+int dsm_alloc(struct dsm_node *n, uint64_t bytes, uint64_t block, int home,
+	      unsigned int order, uint32_t *page)
+{
+	struct cut cut = { .block = block < bytes ? block : bytes };
+
+	return block ? alloc(n, bytes, &cut, home, order, page) : -EINVAL;
+}
+
+int dsm_alloc_rounds(struct dsm_node *n, uint64_t bytes, const int *block,
+		     int home, unsigned int order, uint32_t *page)
+{
+	struct cut cut = { .rounds = block };
+
+	return alloc(n, bytes, &cut, home, order, page);
 }
 
 static void forget_unit(struct dsm_node *n, uint32_t unit)
@@ -84,6 +115,8 @@ static void forget_unit(struct dsm_node *n, uint32_t unit)
 	n->enrolled[unit] = 0;
 	n->age[unit] = n->probe[unit] = n->idle[unit] = 0;
 	n->wrote[unit] = 0;
+	n->whole[unit] = 0;
+	n->holds[unit] = 0;
 }
 
 int dsm_free(struct dsm_node *n, uint32_t page)
@@ -98,13 +131,13 @@ int dsm_free(struct dsm_node *n, uint32_t page)
 	n->env->protect(n->env_ctx, page, pages, DSM_ACCESS_NONE);
 	for (uint32_t p = page; p < page + pages; p += dsm_unit_pages(n, p))
 		forget_unit(n, p);
-	dsm_must(n, sul_window_discard(n->port, DSM_W_FRAME,
-				       dsm_unit_off(n, page),
-				       (size_t)pages << n->page_shift),
+	dsm_must(n,
+		 sul_window_discard(n->port, DSM_W_FRAME, dsm_unit_off(n, page),
+				    (size_t)pages << n->page_shift),
 		 "freeing memory");
-	dsm_must(n, sul_window_discard(n->port, DSM_W_TWIN,
-				       dsm_unit_off(n, page),
-				       (size_t)pages << n->page_shift),
+	dsm_must(n,
+		 sul_window_discard(n->port, DSM_W_TWIN, dsm_unit_off(n, page),
+				    (size_t)pages << n->page_shift),
 		 "freeing memory");
 	for (uint32_t p = page; p < page + pages; p++) {
 		n->home[p] = 0;

@@ -26,6 +26,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "dsm_message.h"
+#include "dsm_remedy.h"
+
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_READ 22
 #define MADV_POPULATE_WRITE 23
@@ -387,9 +390,12 @@ static void thread_ends(void *arg)
 	self.thread = NULL;
 	if (h->child)
 		return;
-	if (t->depth && !h->exited)
-		dsm_host_fail(h, "a thread ended while holding lock %u",
-			      t->scope[t->depth - 1].lock);
+	if (t->depth && !h->exited) {
+		char text[32];
+
+		dsm_name_text(t->scope[t->depth - 1].lock, text, sizeof(text));
+		dsm_host_fail(h, "a thread ended while holding lock %s", text);
+	}
 	dsm_thread_part(t);
 }
 
@@ -544,6 +550,8 @@ struct dsm_host *dsm_host_open(void)
 	h->bytes = h->settings.value.region;
 	open_port(h);
 	map_application_view(h);
+	if (dsm_inbox_open(h))
+		env_fail(h, -ENOMEM, "making the inbox for messages");
 	dsm_host_current = h;
 	dsm_segv_install(h);
 	pthread_atfork(NULL, NULL, in_child);

@@ -30,6 +30,8 @@ struct dsm_host {
 	struct sul_job *job;
 	struct sul_port *port;
 	struct dsm_node *node;
+	struct dsm_inbox *inbox; /* dsm_message.c */
+	double *power; /* per rank, measured by jia_loadcheck(); or NULL */
 	struct dsm_settings settings;
 	struct dsm_tally *tally; /* in the job's memory */
 	char *base; /* application view */
@@ -48,7 +50,10 @@ struct dsm_host {
 	/* Set once. */
 	bool child; /* a forked child: it is no rank */
 	bool exited; /* jia_exit() was called */
+	bool balance; /* jia_config(LOADBAL, ON) */
 	unsigned int call_nr; /* jia_alloc(): whose turn */
+	unsigned int loop_nr; /* jia_gsinit(): loops made */
+	unsigned int flag_nr; /* jia_pauseinit(): flags given away */
 };
 
 /* The process's host; NULL before jia_init(). */
@@ -78,14 +83,6 @@ int dsm_host_phase(struct dsm_host *h, const char *name);
 /* The text on standard error, if nobody else will print it: a job without a
  * launcher, or a forked child. */
 void dsm_host_say(const struct dsm_host *h, const char *text);
-
-/* --- dsm_remedy.c ------------------------------------------------------------------ */
-
-enum {
-	DSM_REMEDY_MAX = 256
-};
-/* What to do about @err (negative errno), beginning with "; "; or "". */
-void dsm_remedy(int err, char *out, size_t room);
 
 /* --- dsm_start.c ------------------------------------------------------------------ */
 

@@ -28,6 +28,16 @@ enum {
 	DSM_PROBE_MAX = 4096,
 	/* Numbered locks: jia.h promises as many (Maxlocks). */
 	DSM_LOCKS = 1024,
+	/* Ranges that a thread holds accessible at once. */
+	DSM_HELD_MAX = 16,
+	/* Places of names that a thread remembers, 16 bytes each. */
+	DSM_KNOWN = 64,
+	/* Names whose last release a rank remembers: 256 KiB. */
+	DSM_SEEN = 1 << 14,
+	/* Sticky flags, JIAJIA's condition variables: it has as many. */
+	DSM_FLAGS = 16,
+	/* Shared counters, for ANL's self-scheduled loops (GSINIT). */
+	DSM_COUNTS = 64,
 	/* Notices read from a log at once: one page. */
 	DSM_INCOMING = 1024,
 	/* What comparing one page that did not change takes, ns: between 40

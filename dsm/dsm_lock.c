@@ -2,8 +2,8 @@
 /*
  * dsm_lock.c - queue locks in the manager's window.
  *
- * Role:      lock @l is managed by rank l mod ranks: its word holds the tail of
- *            a queue of waiting threads (MCS: Mellor-Crummey and Scott, 1991),
+ * Role:      a lock's words, at its manager (dsm_name.c), hold the tail of a
+ *            queue of waiting threads (MCS: Mellor-Crummey and Scott, 1991),
  *            and the reference to its last release.  No thread of the manager
  *            takes part.
  * Invariant: a thread that holds the lock and finds its queue node's `next` set
@@ -19,33 +19,21 @@
  * that hands over has not written it, or its write was executed (the answer of
  * the compare-and-swap came back) before the successor could write.
  */
-#include "dsm_node.h"
-
-struct lock_word {
-	uint64_t tail; /* token of the last in the queue; 0: free */
-	dsm_ref last;
-};
-
-struct queue_node {
-	struct sul_word go; /* 1: the lock is ours */
-	struct sul_word next; /* token of the successor */
-	dsm_ref last; /* stored before go */
-	uint64_t pad[5]; /* a line of its own */
-};
+#include "dsm_queue.h"
 
 enum {
-	DEPTH_BITS = 6, /* DSM_NEST_MAX fits */
-	SLOT_BITS = 9 /* the largest `threads` fits */
+	DEPTH_BITS = 6, /* DSM_NEST_MAX + 1 fits */
+	SLOT_BITS = 9, /* the largest `threads` fits */
+	NODES = DSM_NEST_MAX + 1 /* of a thread; the last for a condition */
 };
 
-static uint32_t make_token(const struct dsm_thread *t, uint32_t depth)
+uint32_t dsm_queue_token(const struct dsm_thread *t, uint32_t depth)
 {
-	return ((uint32_t)t->node->rank << SLOT_BITS | t->slot)
-		       << DEPTH_BITS |
+	return ((uint32_t)t->node->rank << SLOT_BITS | t->slot) << DEPTH_BITS |
 	       (depth + 1);
 }
 
-static int token_rank(uint32_t token)
+int dsm_queue_rank(uint32_t token)
 {
 	return (int)(token >> (SLOT_BITS + DEPTH_BITS));
 }
@@ -55,83 +43,108 @@ static uint32_t node_index(uint32_t token)
 	uint32_t slot = token >> DEPTH_BITS & ((1u << SLOT_BITS) - 1);
 	uint32_t depth = (token & ((1u << DEPTH_BITS) - 1)) - 1;
 
-	return slot * DSM_NEST_MAX + depth;
+	return slot * NODES + depth;
 }
 
-static uint64_t node_off(const struct dsm_node *n, uint32_t token)
+uint64_t dsm_queue_off(const struct dsm_node *n, uint32_t token)
 {
-	return n->at.nodes + sizeof(struct queue_node) * node_index(token);
+	return n->at.nodes + sizeof(struct dsm_queue_node) * node_index(token);
 }
 
-static int manager_of(const struct dsm_node *n, uint32_t lock)
+struct dsm_queue_node *dsm_queue_own(const struct dsm_node *n, uint32_t token)
 {
-	return (int)(lock % (uint32_t)n->ranks);
+	return (void *)(n->sync + dsm_queue_off(n, token));
 }
 
-static uint64_t lock_off(const struct dsm_node *n, uint32_t lock)
+void dsm_lock_layout(struct dsm_layout *at, const struct dsm_config *cfg)
 {
-	return n->at.locks +
-	       sizeof(struct lock_word) * (lock / (uint32_t)n->ranks);
-}
-
-void dsm_lock_layout(struct dsm_layout *at, const struct dsm_config *cfg,
-		     int ranks)
-{
-	uint64_t locks = DSM_LOCKS / (unsigned int)ranks + 1;
-
-	at->locks = at->sync_bytes;
-	at->sync_bytes += (sizeof(struct lock_word) * locks + 63) &
-			  ~UINT64_C(63);
 	at->nodes = at->sync_bytes;
-	at->sync_bytes +=
-		sizeof(struct queue_node) * cfg->threads * DSM_NEST_MAX;
+	at->sync_bytes += sizeof(struct dsm_queue_node) * cfg->threads * NODES;
+}
+
+uint64_t dsm_words_amo(struct dsm_node *n, struct dsm_words p,
+		       enum sul_amo_op op, uint64_t to, uint64_t from)
+{
+	uint64_t was = 0;
+
+	dsm_must(n,
+		 sul_amo(n->port, p.rank, DSM_W_SYNC, p.off, op, to, from,
+			 &was),
+		 "working on a lock");
+	dsm_must(n, sul_flush(n->port), "working on a lock");
+	return was;
+}
+
+uint64_t dsm_words_get(struct dsm_node *n, struct dsm_words p)
+{
+	uint64_t v = 0;
+
+	dsm_must(n,
+		 sul_get(n->port, p.rank, DSM_W_SYNC, p.off, &v, sizeof(v),
+			 NULL, 0),
+		 "reading a lock");
+	dsm_must(n, sul_flush(n->port), "reading a lock");
+	return v;
 }
 
 /* Stand in the queue behind @before, and wait until it is our turn. */
-static dsm_ref wait_turn(struct dsm_thread *t, uint32_t lock, uint32_t token,
+static dsm_ref wait_turn(struct dsm_thread *t, dsm_name lock, uint32_t token,
 			 uint32_t before)
 {
 	struct dsm_node *n = t->node;
-	struct queue_node *q = (void *)(n->sync + node_off(n, token));
+	struct dsm_queue_node *q = dsm_queue_own(n, token);
 
-	dsm_must(n, sul_notify(n->port, token_rank(before), DSM_W_SYNC,
-			       node_off(n, before) +
-				       offsetof(struct queue_node, next),
-			       token),
+	dsm_must(n,
+		 sul_notify(n->port, dsm_queue_rank(before), DSM_W_SYNC,
+			    dsm_queue_off(n, before) +
+				    offsetof(struct dsm_queue_node, next),
+			    token),
 		 "queueing for a lock");
 	dsm_must(n, sul_flush(n->port), "queueing for a lock");
-	dsm_wait_word(n, &q->go, 0, DSM_WAIT_LOCK, (int)lock,
-		      token_rank(before));
+	dsm_wait_word(n, &q->go, 0, DSM_WAIT_LOCK, (int64_t)lock,
+		      dsm_queue_rank(before));
 	dsm_stat_add(n->stats, locks_waited, 1);
 	return __atomic_load_n(&q->last, __ATOMIC_RELAXED);
 }
 
-/* The lock's last release, once the lock is ours. */
-static dsm_ref take(struct dsm_thread *t, uint32_t lock)
+/* The lock's last release, read behind the operation that took it. */
+static void get_last(struct dsm_node *n, struct dsm_words p, dsm_ref *last)
+{
+	dsm_must(n,
+		 sul_get(n->port, p.rank, DSM_W_SYNC,
+			 p.off + offsetof(struct dsm_lock_word, last), last,
+			 sizeof(*last), NULL, 0),
+		 "taking a lock");
+}
+
+static void reset(struct dsm_queue_node *q)
+{
+	__atomic_store_n(&q->go.value, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&q->next.value, 0, __ATOMIC_RELAXED);
+}
+
+dsm_ref dsm_queue_take(struct dsm_thread *t, dsm_name lock)
 {
 	struct dsm_node *n = t->node;
-	uint32_t token = make_token(t, t->depth);
-	struct queue_node *q = (void *)(n->sync + node_off(n, token));
+	struct dsm_words p = dsm_name_words(t, lock);
+	uint32_t token = dsm_queue_token(t, t->depth);
 	uint64_t before = 0;
 	dsm_ref last = 0;
 
-	__atomic_store_n(&q->go.value, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&q->next.value, 0, __ATOMIC_RELAXED);
-	dsm_must(n, sul_amo(n->port, manager_of(n, lock), DSM_W_SYNC,
-			    lock_off(n, lock), SUL_AMO_SWAP, token, 0, &before),
+	reset(dsm_queue_own(n, token));
+	dsm_must(n,
+		 sul_amo(n->port, p.rank, DSM_W_SYNC, p.off, SUL_AMO_SWAP,
+			 token, 0, &before),
 		 "taking a lock");
-	dsm_must(n, sul_get(n->port, manager_of(n, lock), DSM_W_SYNC,
-			    lock_off(n, lock) +
-				    offsetof(struct lock_word, last),
-			    &last, sizeof(last), NULL, 0),
-		 "taking a lock");
+	get_last(n, p, &last);
 	dsm_must(n, sul_flush(n->port), "taking a lock");
 	if (before)
 		last = wait_turn(t, lock, token, (uint32_t)before);
 	return last;
 }
 
-static void open_scope(struct dsm_thread *t, uint32_t lock, dsm_ref last)
+/* The lock is ours: what was done under it before becomes visible. */
+static void open_scope(struct dsm_thread *t, dsm_name lock, dsm_ref last)
 {
 	t->scope[t->depth] = (struct dsm_scope){ .lock = lock,
 						 .from = t->node->log_pos,
@@ -139,13 +152,12 @@ static void open_scope(struct dsm_thread *t, uint32_t lock, dsm_ref last)
 	t->depth++;
 }
 
-void dsm_lock(struct dsm_thread *t, uint32_t lock)
+static void acquire(struct dsm_thread *t, dsm_name lock, dsm_ref last,
+		    uint64_t start)
 {
 	struct dsm_node *n = t->node;
-	uint64_t start = n->env->now_ns(n->env_ctx);
-	dsm_ref last = take(t, lock);
-	bool work = !dsm_alone(n) || (!n->cfg.hardware &&
-				      dsm_log_news(n, lock, last));
+	bool work = !dsm_alone(n) ||
+		    (!n->cfg.hardware && dsm_log_news(n, lock, last));
 
 	if (work)
 		dsm_enter(n, t);
@@ -160,20 +172,52 @@ void dsm_lock(struct dsm_thread *t, uint32_t lock)
 		dsm_leave(n);
 }
 
+void dsm_lock(struct dsm_thread *t, dsm_name lock)
+{
+	struct dsm_node *n = t->node;
+	uint64_t start = n->env->now_ns(n->env_ctx);
+
+	acquire(t, lock, dsm_queue_take(t, lock), start);
+}
+
+bool dsm_trylock(struct dsm_thread *t, dsm_name lock)
+{
+	struct dsm_node *n = t->node;
+	uint64_t start = n->env->now_ns(n->env_ctx);
+	struct dsm_words p = dsm_name_words(t, lock);
+	uint32_t token = dsm_queue_token(t, t->depth);
+	uint64_t before = 0;
+	dsm_ref last = 0;
+
+	reset(dsm_queue_own(n, token));
+	dsm_must(n,
+		 sul_amo(n->port, p.rank, DSM_W_SYNC, p.off, SUL_AMO_CAS, token,
+			 0, &before),
+		 "trying a lock");
+	get_last(n, p, &last);
+	dsm_must(n, sul_flush(n->port), "trying a lock");
+	if (before)
+		return false;
+	acquire(t, lock, last, start);
+	return true;
+}
+
 /* True if nobody stood behind us: the lock is free now. */
-static bool set_free(struct dsm_thread *t, uint32_t lock, uint32_t token,
+static bool set_free(struct dsm_thread *t, dsm_name lock, uint32_t token,
 		     dsm_ref last)
 {
 	struct dsm_node *n = t->node;
+	struct dsm_words p = dsm_name_words(t, lock);
 	uint64_t was = 0;
 
-	dsm_must(n, sul_put(n->port, manager_of(n, lock), DSM_W_SYNC,
-			    lock_off(n, lock) +
-				    offsetof(struct lock_word, last),
-			    &last, sizeof(last)),
+	dsm_must(n,
+		 sul_put(n->port, p.rank, DSM_W_SYNC,
+			 p.off + offsetof(struct dsm_lock_word, last), &last,
+			 sizeof(last)),
 		 "releasing a lock");
-	dsm_must(n, sul_amo(n->port, manager_of(n, lock), DSM_W_SYNC,
-			    lock_off(n, lock), SUL_AMO_CAS, 0, token, &was),
+	dsm_must(n,
+		 sul_amo(n->port, p.rank, DSM_W_SYNC, p.off, SUL_AMO_CAS, 0,
+			 token, &was),
 		 "releasing a lock");
 	dsm_must(n, sul_flush(n->port), "releasing a lock");
 	return was == token;
@@ -182,34 +226,36 @@ static bool set_free(struct dsm_thread *t, uint32_t lock, uint32_t token,
 static void hand_over(struct dsm_thread *t, uint32_t next, dsm_ref last)
 {
 	struct dsm_node *n = t->node;
-	uint64_t off = node_off(n, next);
+	uint64_t off = dsm_queue_off(n, next);
 
-	dsm_must(n, sul_put(n->port, token_rank(next), DSM_W_SYNC,
-			    off + offsetof(struct queue_node, last), &last,
-			    sizeof(last)),
+	dsm_must(n,
+		 sul_put(n->port, dsm_queue_rank(next), DSM_W_SYNC,
+			 off + offsetof(struct dsm_queue_node, last), &last,
+			 sizeof(last)),
 		 "handing a lock over");
-	dsm_must(n, sul_notify(n->port, token_rank(next), DSM_W_SYNC,
-			       off + offsetof(struct queue_node, go), 1),
+	dsm_must(n,
+		 sul_notify(n->port, dsm_queue_rank(next), DSM_W_SYNC,
+			    off + offsetof(struct dsm_queue_node, go), 1),
 		 "handing a lock over");
 	dsm_must(n, sul_flush(n->port), "handing a lock over");
 }
 
-static void give(struct dsm_thread *t, uint32_t lock, dsm_ref last)
+void dsm_queue_give(struct dsm_thread *t, dsm_name lock, dsm_ref last)
 {
 	struct dsm_node *n = t->node;
-	uint32_t token = make_token(t, t->depth);
-	struct queue_node *q = (void *)(n->sync + node_off(n, token));
+	uint32_t token = dsm_queue_token(t, t->depth);
+	struct dsm_queue_node *q = dsm_queue_own(n, token);
 
 	if (!sul_word_read(&q->next)) {
 		if (set_free(t, lock, token, last))
 			return;
 		/* Somebody has swapped the tail and is about to tell us. */
-		dsm_wait_word(n, &q->next, 0, DSM_WAIT_NEXT, (int)lock, 0);
+		dsm_wait_word(n, &q->next, 0, DSM_WAIT_NEXT, (int64_t)lock, 0);
 	}
 	hand_over(t, sul_word_read(&q->next), last);
 }
 
-void dsm_unlock(struct dsm_thread *t, uint32_t lock)
+void dsm_unlock(struct dsm_thread *t, dsm_name lock)
 {
 	struct dsm_node *n = t->node;
 	uint64_t start = n->env->now_ns(n->env_ctx);
@@ -226,5 +272,5 @@ void dsm_unlock(struct dsm_thread *t, uint32_t lock)
 	dsm_stat_add(n->stats, unlock_ns, n->env->now_ns(n->env_ctx) - start);
 	if (work)
 		dsm_leave(n);
-	give(t, lock, last);
+	dsm_queue_give(t, lock, last);
 }

@@ -35,8 +35,8 @@ struct dsm_release {
 	dsm_ref ref; /* of this entry; 0 while it is being written */
 	dsm_ref prev; /* the lock's release before it, if of this epoch */
 	uint64_t from, to; /* its scope: a stretch of the log */
-	uint32_t lock;
-	uint32_t slot; /* of the thread; only a mutant looks at it */
+	dsm_name lock;
+	uint64_t slot; /* of the thread; only a mutant looks at it */
 	uint64_t vec[]; /* [ranks], in release mode */
 };
 
@@ -150,7 +150,7 @@ dsm_ref dsm_log_release(struct dsm_node *n, const struct dsm_thread *t,
 	if (release_mode(n))
 		fill_vector(n, e->vec);
 	__atomic_store_n(&e->ref, ref, __ATOMIC_RELEASE);
-	n->seen_ref[s->lock] = ref;
+	*dsm_name_seen(n, s->lock) = ref;
 	return ref;
 }
 
@@ -181,8 +181,9 @@ void dsm_log_epoch_end(struct dsm_node *n)
 
 static void read_head(struct dsm_node *n, int rank, struct dsm_log_head *h)
 {
-	dsm_must(n, sul_get(n->port, rank, DSM_W_SYNC, n->at.log_head, h,
-			    sizeof(*h), NULL, 0),
+	dsm_must(n,
+		 sul_get(n->port, rank, DSM_W_SYNC, n->at.log_head, h,
+			 sizeof(*h), NULL, 0),
 		 "reading the head of a log");
 	dsm_flush_port(n);
 }
@@ -197,26 +198,28 @@ static void read_head_of_epoch(struct dsm_node *n, int rank,
 {
 	uint64_t epoch;
 
-	dsm_must(n, sul_get(n->port, rank, DSM_W_SYNC,
-			    n->at.log_head +
-				    offsetof(struct dsm_log_head, epoch),
-			    &epoch, sizeof(epoch), NULL, 0),
+	dsm_must(n,
+		 sul_get(n->port, rank, DSM_W_SYNC,
+			 n->at.log_head + offsetof(struct dsm_log_head, epoch),
+			 &epoch, sizeof(epoch), NULL, 0),
 		 "reading the head of a log");
 	read_head(n, rank, h);
 	h->epoch = epoch;
 }
 
 /* Copy the release @ref into n->entry; false if it has been overwritten. */
-static bool read_release(struct dsm_node *n, dsm_ref ref, uint32_t lock)
+static bool read_release(struct dsm_node *n, dsm_ref ref, dsm_name lock)
 {
 	uint64_t off = release_off(n, (uint32_t)ref);
 	dsm_ref again = 0;
 
-	dsm_must(n, sul_get(n->port, ref_rank(ref), DSM_W_SYNC, off, n->entry,
-			    n->at.release_bytes, NULL, 0),
+	dsm_must(n,
+		 sul_get(n->port, ref_rank(ref), DSM_W_SYNC, off, n->entry,
+			 n->at.release_bytes, NULL, 0),
 		 "reading a release");
-	dsm_must(n, sul_get(n->port, ref_rank(ref), DSM_W_SYNC, off, &again,
-			    sizeof(again), NULL, 0),
+	dsm_must(n,
+		 sul_get(n->port, ref_rank(ref), DSM_W_SYNC, off, &again,
+			 sizeof(again), NULL, 0),
 		 "reading a release");
 	dsm_flush_port(n);
 	return n->entry->ref == ref && again == ref && n->entry->lock == lock;
@@ -260,9 +263,9 @@ static bool read_stretch(struct dsm_node *n, int rank, uint64_t from,
 			nr = n->cfg.log - at;
 		if (nr > DSM_INCOMING)
 			nr = DSM_INCOMING;
-		dsm_must(n, sul_get(n->port, rank, DSM_W_SYNC,
-				    n->at.log + 4 * at, n->incoming, 4 * nr,
-				    NULL, 0),
+		dsm_must(n,
+			 sul_get(n->port, rank, DSM_W_SYNC, n->at.log + 4 * at,
+				 n->incoming, 4 * nr, NULL, 0),
 			 "reading notices");
 		dsm_flush_port(n);
 		want_chunk(n, (uint32_t)nr, slot);
@@ -293,9 +296,11 @@ static void overrun(struct dsm_node *n)
 		dsm_bits_set(&n->pending, u);
 }
 
-static bool acquire_scope(struct dsm_node *n, uint32_t lock, dsm_ref ref)
+static bool acquire_scope(struct dsm_node *n, dsm_name lock, dsm_ref ref)
 {
-	while (dsm_ref_current(n, ref) && ref != n->seen_ref[lock]) {
+	dsm_ref seen = *dsm_name_seen(n, lock);
+
+	while (dsm_ref_current(n, ref) && ref != seen) {
 		int rank = ref_rank(ref);
 		uint64_t from, to;
 		uint32_t slot;
@@ -306,7 +311,7 @@ static bool acquire_scope(struct dsm_node *n, uint32_t lock, dsm_ref ref)
 			return false;
 		from = n->entry->from;
 		to = n->entry->to;
-		slot = n->entry->slot;
+		slot = (uint32_t)n->entry->slot;
 		ref = n->entry->prev;
 		if (to > n->floor_pos[rank] &&
 		    !read_stretch(n, rank, from, to, slot))
@@ -315,9 +320,9 @@ static bool acquire_scope(struct dsm_node *n, uint32_t lock, dsm_ref ref)
 	return true;
 }
 
-static bool acquire_vector(struct dsm_node *n, uint32_t lock, dsm_ref ref)
+static bool acquire_vector(struct dsm_node *n, dsm_name lock, dsm_ref ref)
 {
-	if (!dsm_ref_current(n, ref) || ref == n->seen_ref[lock])
+	if (!dsm_ref_current(n, ref) || ref == *dsm_name_seen(n, lock))
 		return true;
 	if (ref_rank(ref) != n->rank && !read_release(n, ref, lock))
 		return false;
@@ -337,18 +342,18 @@ static bool acquire_vector(struct dsm_node *n, uint32_t lock, dsm_ref ref)
 	return true;
 }
 
-bool dsm_log_news(const struct dsm_node *n, uint32_t lock, dsm_ref ref)
+bool dsm_log_news(struct dsm_node *n, dsm_name lock, dsm_ref ref)
 {
-	return dsm_ref_current(n, ref) && ref != n->seen_ref[lock] &&
-	       ref_rank(ref) != n->rank;
+	return dsm_ref_current(n, ref) && ref_rank(ref) != n->rank &&
+	       ref != *dsm_name_seen(n, lock);
 }
 
-void dsm_log_acquire(struct dsm_node *n, uint32_t lock, dsm_ref ref)
+void dsm_log_acquire(struct dsm_node *n, dsm_name lock, dsm_ref ref)
 {
 	bool whole = release_mode(n) ? acquire_vector(n, lock, ref) :
 				       acquire_scope(n, lock, ref);
 
 	if (!whole)
 		overrun(n);
-	n->seen_ref[lock] = ref;
+	*dsm_name_seen(n, lock) = ref;
 }

@@ -26,7 +26,10 @@ static void lay_out(const struct dsm_node_config *c, struct dsm_layout *at)
 	memset(at, 0, sizeof(*at));
 	dsm_dir_layout(at, c->ranks, pages_of(c));
 	dsm_log_layout(at, c->cfg, c->ranks);
-	dsm_lock_layout(at, c->cfg, c->ranks);
+	dsm_name_layout(at, c->cfg, c->ranks);
+	dsm_lock_layout(at, c->cfg);
+	dsm_flag_layout(at, c->ranks);
+	dsm_inbox_layout(at);
 	dsm_call_layout(at);
 	dsm_barrier_layout(at, pages_of(c));
 }
@@ -91,6 +94,8 @@ static int open_memory(struct dsm_node *n)
 	n->order = calloc(pages, 1);
 	n->place_of = calloc(pages, 1);
 	n->wrote = calloc(pages, 1);
+	n->holds = calloc(pages, sizeof(*n->holds));
+	n->whole = calloc(pages, 1);
 	n->enrolled = calloc(pages, 1);
 	n->home = calloc(pages, sizeof(*n->home));
 	n->idle = calloc(pages, sizeof(*n->idle));
@@ -99,6 +104,7 @@ static int open_memory(struct dsm_node *n)
 	n->seen_pos = calloc(ranks, sizeof(*n->seen_pos));
 	n->floor_pos = calloc(ranks, sizeof(*n->floor_pos));
 	n->seen_ref = calloc(DSM_LOCKS, sizeof(*n->seen_ref));
+	n->seen_name = calloc(DSM_SEEN, sizeof(*n->seen_name));
 	n->runs = malloc(n->runs_max * sizeof(*n->runs));
 	n->scratch = malloc(2 * n->scratch_bytes);
 	n->incoming = malloc(DSM_INCOMING * sizeof(*n->incoming));
@@ -112,7 +118,7 @@ static int open_memory(struct dsm_node *n)
 	if (!n->state || !n->order || !n->place_of || !n->enrolled ||
 	    !n->wrote || !n->home || !n->idle || !n->age ||
 	    !n->probe || !n->seen_pos || !n->floor_pos || !n->seen_ref ||
-	    !n->runs || !n->scratch || !n->incoming || !n->entry || !n->thread)
+	    !n->seen_name || !n->holds || !n->whole ||	    !n->runs || !n->scratch || !n->incoming || !n->entry || !n->thread)
 		return -ENOMEM;
 	return open_sets(n) ?:
 	       dsm_heap_open(&n->heap, n->pages,
@@ -173,6 +179,7 @@ void dsm_node_close(struct dsm_node *n)
 	free(n->incoming);
 	free(n->scratch);
 	free(n->runs);
+	free(n->seen_name);
 	free(n->seen_ref);
 	free(n->floor_pos);
 	free(n->seen_pos);
@@ -182,6 +189,8 @@ void dsm_node_close(struct dsm_node *n)
 	free(n->home);
 	free(n->wrote);
 	free(n->enrolled);
+	free(n->whole);
+	free(n->holds);
 	free(n->order);
 	free(n->place_of);
 	free(n->state);
@@ -206,6 +215,7 @@ struct dsm_thread *dsm_thread_join(struct dsm_node *n)
 		t->node = n;
 		t->slot = (uint32_t)(t - n->thread);
 		t->depth = 0;
+		t->held_nr = 0;
 		if (n->thread_nr <= t->slot)
 			n->thread_nr = t->slot + 1;
 		t->next_fault = DSM_BITS_END;
@@ -268,18 +278,30 @@ void dsm_flush_port(struct dsm_node *n)
 	dsm_log_done(n);
 }
 
-static void describe_wait(char *text, size_t room, enum dsm_wait what, int a,
-			  int b)
+static void describe_wait(char *text, size_t room, enum dsm_wait what,
+			  int64_t a, int b)
 {
+	char name[32];
+
+	dsm_name_text((dsm_name)a, name, sizeof(name));
 	switch (what) {
 	case DSM_WAIT_LOCK:
-		snprintf(text, room, "lock %d, behind rank %d", a, b);
+		snprintf(text, room, "lock %s, behind rank %d", name, b);
 		break;
 	case DSM_WAIT_NEXT:
-		snprintf(text, room, "the next holder of lock %d", a);
+		snprintf(text, room, "the next holder of lock %s", name);
+		break;
+	case DSM_WAIT_READERS:
+		snprintf(text, room, "the readers of lock %s", name);
+		break;
+	case DSM_WAIT_COND:
+		snprintf(text, room, "a signal on the condition %s", name);
+		break;
+	case DSM_WAIT_FLAG:
+		snprintf(text, room, "condition variable %s to be set", name);
 		break;
 	case DSM_WAIT_CHILD:
-		snprintf(text, room, "rank %d to come to the barrier", a);
+		snprintf(text, room, "rank %s to come to the barrier", name);
 		break;
 	case DSM_WAIT_OTHERS:
 		snprintf(text, room, "all ranks to come to the barrier");
@@ -292,7 +314,7 @@ static void describe_wait(char *text, size_t room, enum dsm_wait what, int a,
 }
 
 void dsm_wait_word(struct dsm_node *n, struct sul_word *word, uint32_t old,
-		   enum dsm_wait what, int a, int b)
+		   enum dsm_wait what, int64_t a, int b)
 {
 	int err = sul_wait(n->port, word, old, DSM_NOTE_AFTER_MS);
 

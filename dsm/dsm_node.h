@@ -17,8 +17,9 @@
  *   FRAME  the pages themselves (the *system view*; always writable)
  *   TWIN   the twin of a page, at the page's own offset, never another's
  *   DIR    the directory: who shares the pages of this home (dsm_dir.c)
- *   SYNC   interval log, releases, lock words, queue nodes, barrier
- *          (dsm_log.c, dsm_lock.c, dsm_barrier.c)
+ *   SYNC   interval log, releases, lock words and names, queue nodes, flags,
+ *          barrier (dsm_log.c, dsm_name.c, dsm_lock.c, dsm_flag.c,
+ *          dsm_barrier.c)
  */
 #ifndef DSM_NODE_H
 #define DSM_NODE_H
@@ -56,6 +57,15 @@ enum dsm_access {
  * rank (10 bits), epoch (22), index (32); 0: none. */
 typedef uint64_t dsm_ref;
 
+/*
+ * What a lock or condition is called: a number below DSM_LOCKS or an address,
+ * and in the uppermost bits what is meant by it.  See dsm_name.c.
+ */
+typedef uint64_t dsm_name;
+#define DSM_NAME_BARE ((UINT64_C(1) << 60) - 1)
+#define DSM_NAME_READERS (UINT64_C(1) << 60) /* of a reader-writer lock */
+#define DSM_NAME_COND (UINT64_C(2) << 60)
+
 struct dsm_node;
 
 /* What a node asks of its surroundings; @ctx is dsm_node.env_ctx. */
@@ -81,9 +91,32 @@ struct dsm_env {
 	void (*point)(void *ctx); /* DSM_POINT, in test builds */
 };
 
+/* Where the two words of a name are: in rank's SYNC window. */
+struct dsm_words {
+	int rank;
+	uint64_t off;
+};
+
+struct dsm_known { /* a place that a thread has looked up */
+	dsm_name name;
+	uint64_t off;
+};
+
+struct dsm_seen {
+	dsm_name name;
+	dsm_ref ref;
+};
+
+enum dsm_hold {
+	DSM_HOLD_LOCK, /* alone */
+	DSM_HOLD_WRITE, /* alone, of a reader-writer lock */
+	DSM_HOLD_READ /* with other readers */
+};
+
 /* An open lock scope of a thread. */
 struct dsm_scope {
-	uint32_t lock;
+	dsm_name lock;
+	enum dsm_hold hold;
 	uint64_t from; /* position in the own log at which it was opened */
 	dsm_ref prev; /* the release that the lock carried then */
 };
@@ -98,11 +131,19 @@ struct dsm_thread {
 	uint32_t recent_at;
 	uint32_t next_fault; /* the unit it will fault on if in sequence */
 	uint32_t run; /* units repaired along with its last fault */
+	struct dsm_range {
+		uint64_t from, to; /* bytes */
+	} held[DSM_HELD_MAX]; /* see dsm_touch.c */
+	uint32_t held_nr;
+	struct dsm_known known[DSM_KNOWN]; /* by the hash of the name */
 };
 
 /* Where the parts of the SYNC and DIR windows are; the same on every rank. */
 struct dsm_layout {
 	uint64_t log_head, log, releases, locks, nodes, barrier, up, down;
+	uint64_t names_used, heads, entries; /* of the table of names */
+	uint64_t flags_at, wakes, counts; /* dsm_flag.c */
+	uint64_t inbox; /* dsm_message.c */
 	uint64_t meet, calls;
 	uint64_t release_bytes; /* of one entry of the ring of releases */
 	uint64_t sync_bytes;
@@ -138,6 +179,8 @@ struct dsm_node {
 	uint16_t *idle; /* releases without a change, per unit */
 	uint16_t *age; /* refreshes since the last fault, per unit */
 	uint8_t *wrote; /* 1: was changed when it was last written, per unit */
+	uint16_t *holds; /* threads that hold it accessible, per unit */
+	uint8_t *whole; /* 1: all of it goes into the next diff, per unit */
 	uint8_t *enrolled; /* 1: registered at its present home, per unit */
 	uint16_t *probe; /* age at which it is dropped to see, per unit */
 	struct dsm_bits watched; /* units in WATCH or HWATCH */
@@ -156,7 +199,9 @@ struct dsm_node {
 	uint64_t *seen_pos; /* per rank: its log is known up to here, counted
 			       from the start of its epoch (release mode) */
 	uint64_t *floor_pos; /* per rank: ... absolute (after an overrun) */
-	dsm_ref *seen_ref; /* per lock: its last release that was applied */
+	dsm_ref *seen_ref; /* per numbered lock: its last release applied */
+	struct dsm_seen *seen_name; /* the same for names, by their hash */
+	uint32_t wakes; /* flags woken, see dsm_flag.c; atomic */
 	struct sul_run *runs; /* of diffs under way */
 	size_t runs_nr, runs_max;
 	char *scratch; /* pages under way, in refresh: frames, then twins */
@@ -211,11 +256,14 @@ enum dsm_wait {
 	DSM_WAIT_NEXT, /* the next holder of lock @a */
 	DSM_WAIT_CHILD, /* rank @a at the barrier */
 	DSM_WAIT_OTHERS, /* the others at the barrier */
-	DSM_WAIT_THREADS /* the other threads of this rank */
+	DSM_WAIT_THREADS, /* the other threads of this rank */
+	DSM_WAIT_READERS, /* the readers of lock @a */
+	DSM_WAIT_COND, /* a signal on condition @a */
+	DSM_WAIT_FLAG, /* flag @a to be set */
 };
 /* Wait until @word is not @old; if it takes long, what for is noted. */
 void dsm_wait_word(struct dsm_node *n, struct sul_word *word, uint32_t old,
-		   enum dsm_wait what, int a, int b);
+		   enum dsm_wait what, int64_t a, int b);
 void dsm_stats_update(struct dsm_node *n); /* take over the port's counters */
 
 static inline uint32_t dsm_unit_of(const struct dsm_node *n, uint32_t page)
@@ -284,6 +332,8 @@ void dsm_dir_get(struct dsm_node *n, uint32_t unit, char *dst, char *twin,
 		 struct dsm_get *g);
 bool dsm_dir_got(struct dsm_node *n, uint32_t unit, const char *dst,
 		 const char *twin, struct dsm_get *g);
+/* Register as a sharer of @unit, of which nothing is wanted. */
+void dsm_dir_enrol(struct dsm_node *n, uint32_t unit);
 void dsm_dir_deregister(struct dsm_node *n, uint32_t unit);
 bool dsm_dir_shared(const struct dsm_node *n, uint32_t unit); /* own home */
 void dsm_dir_forget(struct dsm_node *n, uint32_t unit); /* all its sharers */
@@ -330,8 +380,34 @@ void dsm_unit_protect_set(struct dsm_node *n, const struct dsm_bits *set,
  */
 int dsm_fault(struct dsm_node *n, struct dsm_thread *t, uint32_t page,
 	      bool store);
+/* Make @unit, which is neither here nor at home here, writable without its
+ * contents; under the mutex. */
+void dsm_cache_overwrite(struct dsm_node *n, struct dsm_thread *t,
+			 uint32_t unit);
 /* Give back the memory of a unit that is not cached any more. */
 void dsm_cache_discard(struct dsm_node *n, uint32_t unit);
+
+/* --- dsm_touch.c: ranges held accessible ---------------------------------------------------- */
+
+enum dsm_touch {
+	DSM_TOUCH_READ,
+	DSM_TOUCH_WRITE,
+	DSM_TOUCH_OVERWRITE /* what was there is not needed */
+};
+/*
+ * Make @len bytes (not 0) at @off accessible and keep them so until
+ * dsm_untouch().  -EFAULT: not all of them are allocated; -ENOSPC: larger than the cache; -EMFILE: @t holds
+ * DSM_HELD_MAX ranges.
+ */
+int dsm_touch(struct dsm_thread *t, uint64_t off, uint64_t len,
+	      enum dsm_touch mode);
+int dsm_untouch(struct dsm_thread *t, uint64_t off, uint64_t len); /* -ENOENT */
+void dsm_untouch_all(struct dsm_thread *t);
+
+static inline bool dsm_held(const struct dsm_node *n, uint32_t unit)
+{
+	return n->holds[unit];
+}
 
 /* --- dsm_log.c: what this rank has published ------------------------------------------ */
 
@@ -353,13 +429,13 @@ void dsm_log_done(struct dsm_node *n);
 dsm_ref dsm_log_release(struct dsm_node *n, const struct dsm_thread *t,
 			const struct dsm_scope *s);
 /* Put the units that @ref's lock brings news of into n->pending. */
-void dsm_log_acquire(struct dsm_node *n, uint32_t lock, dsm_ref ref);
+void dsm_log_acquire(struct dsm_node *n, dsm_name lock, dsm_ref ref);
 /* At the arrival at a barrier: what is noticed from here on is the next
  * epoch's; and when the barrier is over. */
 void dsm_log_epoch_cut(struct dsm_node *n);
 void dsm_log_epoch_end(struct dsm_node *n);
 /* False: a lock that carries @ref brings no news. */
-bool dsm_log_news(const struct dsm_node *n, uint32_t lock, dsm_ref ref);
+bool dsm_log_news(struct dsm_node *n, dsm_name lock, dsm_ref ref);
 bool dsm_ref_current(const struct dsm_node *n, dsm_ref ref);
 
 /* --- dsm_sync.c: release and acquire ---------------------------------------------------- */
@@ -369,12 +445,53 @@ void dsm_flush(struct dsm_node *n); /* the release side, under the mutex */
 bool dsm_flush_idle(const struct dsm_node *n);
 void dsm_apply(struct dsm_node *n); /* n->pending, under the mutex */
 
-/* --- dsm_lock.c, dsm_barrier.c ------------------------------------------------------------- */
+/* --- dsm_name.c: locks and conditions by number or address ------------------------------ */
 
-void dsm_lock_layout(struct dsm_layout *at, const struct dsm_config *cfg,
+void dsm_name_layout(struct dsm_layout *at, const struct dsm_config *cfg,
 		     int ranks);
-void dsm_lock(struct dsm_thread *t, uint32_t lock);
-void dsm_unlock(struct dsm_thread *t, uint32_t lock);
+uint64_t dsm_name_hash(dsm_name name);
+/* "3", or "at 0x550000000040". */
+void dsm_name_text(dsm_name name, char *out, size_t room);
+int dsm_name_manager(const struct dsm_node *n, dsm_name name);
+/* The two words of @name, 0 when it was never used; @t's own cache answers when
+ * it can.  Ends the job when the manager's table is full. */
+struct dsm_words dsm_name_words(struct dsm_thread *t, dsm_name name);
+/* The last release of @name that this rank has applied; under the mutex. */
+dsm_ref *dsm_name_seen(struct dsm_node *n, dsm_name name);
+
+/* --- dsm_lock.c, dsm_rwlock.c, dsm_cond.c ------------------------------------------------ */
+
+void dsm_lock_layout(struct dsm_layout *at, const struct dsm_config *cfg);
+/* @t holds fewer than DSM_NEST_MAX locks, and not this one. */
+void dsm_lock(struct dsm_thread *t, dsm_name lock);
+bool dsm_trylock(struct dsm_thread *t, dsm_name lock); /* false: not free */
+/* The one that was taken last. */
+void dsm_unlock(struct dsm_thread *t, dsm_name lock);
+/* Reader-writer locks; the same names as dsm_lock()'s, and wrlock is the same
+ * lock as rdlock's only if all use these calls. */
+void dsm_rdlock(struct dsm_thread *t, dsm_name lock);
+void dsm_wrlock(struct dsm_thread *t, dsm_name lock);
+void dsm_rwunlock(struct dsm_thread *t, dsm_name lock);
+/* Release the lock taken last, wait for a signal on @cond, take it again. */
+void dsm_cond_wait(struct dsm_thread *t, dsm_name cond);
+void dsm_cond_signal(struct dsm_thread *t, dsm_name cond); /* one waiter */
+void dsm_cond_broadcast(struct dsm_thread *t, dsm_name cond); /* all */
+
+/* --- dsm_flag.c: JIAJIA's condition variables, and counters ----------------------------- */
+
+void dsm_flag_layout(struct dsm_layout *at, int ranks);
+void dsm_flag_set(struct dsm_node *n, int flag); /* 0 .. DSM_FLAGS-1 */
+void dsm_flag_reset(struct dsm_node *n, int flag);
+void dsm_flag_wait(struct dsm_node *n, int flag);
+/* Add to counter @nr (0 .. DSM_COUNTS-1) of rank 0; what it was before. */
+uint64_t dsm_count_add(struct dsm_node *n, int nr, uint64_t by);
+void dsm_count_zero(struct dsm_node *n, int nr);
+
+/* --- dsm_message.c ------------------------------------------------------------------------ */
+
+void dsm_inbox_layout(struct dsm_layout *at);
+
+/* --- dsm_barrier.c ------------------------------------------------------------------------- */
 
 enum dsm_meeting {
 	DSM_MEET_BARRIER, /* all writes become visible */
@@ -394,6 +511,9 @@ void dsm_barrier(struct dsm_thread *t, enum dsm_meeting kind);
  */
 int dsm_alloc(struct dsm_node *n, uint64_t bytes, uint64_t block, int home,
 	      unsigned int order, uint32_t *page);
+/* The same with block[i] bytes for each rank in round i, all at least 1. */
+int dsm_alloc_rounds(struct dsm_node *n, uint64_t bytes, const int *block,
+		     int home, unsigned int order, uint32_t *page);
 /*
  * Between two rendezvous, the first a DSM_MEET_WAIT: when a rank has left a
  * barrier, others may still be refreshing their copies from it.  -EINVAL:

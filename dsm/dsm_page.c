@@ -27,6 +27,7 @@
 	}
 
 #define FETCH DSM_ACT_FETCH
+#define ENROL DSM_ACT_ENROL
 #define CUT DSM_ACT_LOWER_NONE
 #define LOCK DSM_ACT_LOWER_R
 #define DIFF DSM_ACT_DIFF
@@ -44,6 +45,7 @@ static const struct dsm_page_rule rules[DSM_PG_NR][DSM_EV_NR] = {
 		[DSM_EV_LOAD]         = GO(READ, FETCH | IN | R, "first use, or stale: ask the home"),
 		[DSM_EV_STORE]        = GO(WATCH, FETCH | TWIN | IN | RW, "fetched to be written"),
 		[DSM_EV_STORE_SHARED] = BAD("only its home knows the sharers"),
+		[DSM_EV_OVERWRITE]    = GO(WATCH, ENROL | TWIN | IN | RW, "nothing of it is wanted; all of it is sent at the next release"),
 		[DSM_EV_GUARD]        = BAD("there is nothing to guard"),
 		[DSM_EV_DROP]         = NOP("no copy"),
 		[DSM_EV_SHARED]       = BAD("not the home"),
@@ -56,6 +58,7 @@ static const struct dsm_page_rule rules[DSM_PG_NR][DSM_EV_NR] = {
 		[DSM_EV_LOAD]         = NOP("another thread has fetched it"),
 		[DSM_EV_STORE]        = GO(WATCH, TWIN | RW, "first write of an interval"),
 		[DSM_EV_STORE_SHARED] = BAD("only its home knows the sharers"),
+		[DSM_EV_OVERWRITE]    = BAD("asked for only where nothing is here"),
 		[DSM_EV_GUARD]        = BAD("it is read-only"),
 		[DSM_EV_DROP]         = GO(INVALID, CUT | LEAVE | OUT, "clean: nothing to send"),
 		[DSM_EV_SHARED]       = BAD("not the home"),
@@ -68,6 +71,7 @@ static const struct dsm_page_rule rules[DSM_PG_NR][DSM_EV_NR] = {
 		[DSM_EV_LOAD]         = NOP("another thread has fetched it"),
 		[DSM_EV_STORE]        = NOP("another thread has made it writable"),
 		[DSM_EV_STORE_SHARED] = BAD("only its home knows the sharers"),
+		[DSM_EV_OVERWRITE]    = BAD("asked for only where nothing is here"),
 		[DSM_EV_GUARD]        = GO(READ, LOCK | DIFF | UNTWIN, "protect first, compare after"),
 		[DSM_EV_DROP]         = GO(INVALID, CUT | DIFF | UNTWIN | LEAVE | OUT, "protect, send the changes, then deregister"),
 		[DSM_EV_SHARED]       = BAD("not the home"),
@@ -80,6 +84,7 @@ static const struct dsm_page_rule rules[DSM_PG_NR][DSM_EV_NR] = {
 		[DSM_EV_LOAD]         = NOP("readable: the fault was another thread's or is over"),
 		[DSM_EV_STORE]        = NOP("writable: the fault was another thread's or is over"),
 		[DSM_EV_STORE_SHARED] = NOP("writable; the release will see the sharer"),
+		[DSM_EV_OVERWRITE]    = BAD("asked for only where nothing is here"),
 		[DSM_EV_GUARD]        = BAD("an unshared page is not watched"),
 		[DSM_EV_DROP]         = BAD("a home is not a cached copy"),
 		[DSM_EV_SHARED]       = GO(HWATCH, TWIN | NOTICE, "unwatched writes may belong to any open scope"),
@@ -92,6 +97,7 @@ static const struct dsm_page_rule rules[DSM_PG_NR][DSM_EV_NR] = {
 		[DSM_EV_LOAD]         = NOP("readable"),
 		[DSM_EV_STORE]        = NOP("another thread has made it writable"),
 		[DSM_EV_STORE_SHARED] = NOP("another thread has made it writable"),
+		[DSM_EV_OVERWRITE]    = BAD("asked for only where nothing is here"),
 		[DSM_EV_GUARD]        = GO(HGUARD, LOCK | DIFF | UNTWIN, "protect first, compare after"),
 		[DSM_EV_DROP]         = BAD("a home is not a cached copy"),
 		[DSM_EV_SHARED]       = NOP("one more sharer"),
@@ -104,6 +110,7 @@ static const struct dsm_page_rule rules[DSM_PG_NR][DSM_EV_NR] = {
 		[DSM_EV_LOAD]         = NOP("readable"),
 		[DSM_EV_STORE]        = GO(OWN, RW, "nobody shares it any more"),
 		[DSM_EV_STORE_SHARED] = GO(HWATCH, TWIN | RW, "first write of an interval"),
+		[DSM_EV_OVERWRITE]    = BAD("asked for only where nothing is here"),
 		[DSM_EV_GUARD]        = BAD("it is guarded"),
 		[DSM_EV_DROP]         = BAD("a home is not a cached copy"),
 		[DSM_EV_SHARED]       = NOP("one more sharer"),

@@ -29,6 +29,7 @@
 	X(LOAD) /* a load faulted */                                     \
 	X(STORE) /* a store faulted; nobody shares it, if we are home */ \
 	X(STORE_SHARED) /* a store faulted; it has sharers */            \
+	X(OVERWRITE) /* all of it is about to be written */              \
 	X(GUARD) /* unchanged for long enough: write-protect it */       \
 	X(DROP) /* invalidated by a notice, or evicted */                \
 	X(SHARED) /* a first sharer has registered */                    \
@@ -65,6 +66,7 @@ enum dsm_page_act {
 	DSM_ACT_RAISE_RW = 1 << 9, /* give read and write access */
 	DSM_ACT_CACHED = 1 << 10, /* counts against the cache from now on */
 	DSM_ACT_UNCACHED = 1 << 11, /* ... no longer */
+	DSM_ACT_ENROL = 1 << 12, /* register as a sharer, get nothing */
 };
 
 struct dsm_page_rule {

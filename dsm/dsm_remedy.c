@@ -6,7 +6,7 @@
  *          which; so the limits that are set at all are named with their values.
  * Threads: any.
  */
-#include "dsm_host.h"
+#include "dsm_remedy.h"
 
 #include <errno.h>
 #include <stdio.h>

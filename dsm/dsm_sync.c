@@ -39,7 +39,7 @@ static bool compare(struct dsm_node *n, uint32_t unit)
 	}
 	if (shown) /* who got it may have got a value in passing (race 9) */
 		dsm_log_notice(n, unit);
-	if (!n->cfg.keep)
+	if (!n->cfg.keep && !dsm_held(n, unit))
 		return true;
 	if (dsm_unit_publish(n, unit)) {
 		if (!shown)
@@ -47,6 +47,8 @@ static bool compare(struct dsm_node *n, uint32_t unit)
 		n->idle[unit] = 0;
 		return false;
 	}
+	if (dsm_held(n, unit))
+		return false;
 	/* Where copies are dropped, they are got again, which shows the page
 	 * again, and so on: guarded at once, that ends. */
 	if (shown && n->cfg.update == DSM_UPDATE_NEVER)
@@ -106,7 +108,7 @@ static void guard_beyond_budget(struct dsm_node *n)
 		return;
 	for (uint32_t u = dsm_bits_next(&n->watched, 0); u != DSM_BITS_END;
 	     u = dsm_bits_next(&n->watched, u + 1))
-		if (n->idle[u])
+		if (n->idle[u] && !dsm_held(n, u))
 			dsm_bits_set(&n->marked, u);
 }
 
@@ -138,6 +140,8 @@ void dsm_flush(struct dsm_node *n)
  */
 static bool shall_refresh(struct dsm_node *n, uint32_t unit)
 {
+	if (dsm_held(n, unit) && !DSM_BROKEN(held_dropped))
+		return true;
 	switch (n->cfg.update) {
 	case DSM_UPDATE_ALWAYS:
 		return true;
@@ -157,6 +161,10 @@ static void refresh_pending(struct dsm_node *n)
 
 	for (uint32_t u = dsm_bits_next(&n->pending, 0); u != DSM_BITS_END;
 	     u = dsm_bits_next(&n->pending, u + 1)) {
+		if (n->whole[u]) { /* all of it will be ours */
+			dsm_bits_clear(&n->pending, u);
+			continue;
+		}
 		if (!shall_refresh(n, u))
 			continue;
 		if (nr == DSM_REFRESH_UNITS ||

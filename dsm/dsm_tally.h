@@ -52,7 +52,7 @@ struct dsm_phase {
 };
 
 struct dsm_held {
-	uint64_t lock; /* + 1; 0: none */
+	uint64_t lock; /* number or address, + 1; 0: none */
 	uint64_t site; /* return address of the call that took it */
 };
 
@@ -88,10 +88,11 @@ void dsm_tally_start(struct dsm_tally *t, const struct dsm_stats *now,
 void dsm_tally_stop(struct dsm_tally *t, const struct dsm_stats *now,
 		    uint64_t ns);
 
-/* Thread slot @slot has taken @lock as its @depth-th (0: outermost) at @site,
+/* Thread slot @slot has taken @lock (a number or an address) as its @depth-th (0: outermost) at @site,
  * or, @lock < 0, has released that one. */
 static inline void dsm_tally_hold(struct dsm_tally *t, uint32_t slot,
-				  uint32_t depth, int lock, uintptr_t site)
+				  uint32_t depth, int64_t lock,
+				  uintptr_t site)
 {
 	struct dsm_held *h;
 

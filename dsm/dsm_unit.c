@@ -125,6 +125,18 @@ static size_t take_changes(struct dsm_node *n, uint32_t unit)
 	return nr;
 }
 
+/* Its twin was never equal to the home's page: all of it is new. */
+static size_t take_whole(struct dsm_node *n, uint32_t unit)
+{
+	size_t len = dsm_unit_bytes(n, unit);
+
+	copy(n, n->twin + dsm_unit_off(n, unit),
+	     n->frame + dsm_unit_off(n, unit), len);
+	n->runs[n->runs_nr] = (struct sul_run){ .len = (uint32_t)len };
+	n->whole[unit] = 0;
+	return 1;
+}
+
 bool dsm_unit_publish(struct dsm_node *n, uint32_t unit)
 {
 	uint64_t off = dsm_unit_off(n, unit);
@@ -137,7 +149,7 @@ bool dsm_unit_publish(struct dsm_node *n, uint32_t unit)
 		n->runs_nr = 0;
 	}
 	dsm_stat_add(n->stats, compares, 1);
-	nr = take_changes(n, unit);
+	nr = n->whole[unit] ? take_whole(n, unit) : take_changes(n, unit);
 	if (!nr)
 		return false;
 	n->wrote[unit] = 1;
@@ -233,6 +245,10 @@ void dsm_unit_event(struct dsm_node *n, uint32_t unit, enum dsm_page_event e,
 			rule->why ?: "no rule");
 	if (acts & DSM_ACT_FETCH)
 		dsm_unit_fetch(n, unit, 1);
+	if (acts & DSM_ACT_ENROL) {
+		dsm_dir_enrol(n, unit);
+		n->whole[unit] = !DSM_BROKEN(overwrite_diff);
+	}
 	if (acts & DSM_ACT_LOWER_NONE)
 		protect(n, unit, DSM_ACCESS_NONE);
 	if (acts & DSM_ACT_LOWER_R)

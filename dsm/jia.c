@@ -17,8 +17,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "dsm_call.h"
-#include "dsm_host.h"
+#include "dsm_public.h"
 
 _Static_assert((int)Maxlocks == (int)DSM_LOCKS, "jia.h promises the limit");
 
@@ -35,7 +34,7 @@ static void refuse_child(struct dsm_host *h)
 }
 
 /* The host, if the call may be made now; else the job ends. */
-static struct dsm_host *enter(const char *call, const void *site)
+struct dsm_host *dsm_public_enter(const char *call, const void *site)
 {
 	struct dsm_host *h = dsm_host_current;
 
@@ -48,15 +47,13 @@ static struct dsm_host *enter(const char *call, const void *site)
 	return h;
 }
 
-static void leave(void)
+void dsm_public_leave(void)
 {
 	dsm_host_entered(NULL, NULL);
 }
 
-#define ENTER(call) enter(call, __builtin_return_address(0))
-
-static void record(struct dsm_host *h, enum dsm_call_kind kind, uint64_t a,
-		   uint64_t b, uint64_t c, const void *site)
+void dsm_public_record(struct dsm_host *h, enum dsm_call_kind kind, uint64_t a,
+		       uint64_t b, uint64_t c, const void *site)
 {
 	uint64_t args[3] = { a, b, c };
 
@@ -65,8 +62,7 @@ static void record(struct dsm_host *h, enum dsm_call_kind kind, uint64_t a,
 	dsm_leave(h->node);
 }
 
-/* One thread speaks for its rank; the others would be missed. */
-static void refuse_threads(struct dsm_host *h)
+void dsm_public_refuse_threads(struct dsm_host *h)
 {
 	if (h->node->threads != 1)
 		dsm_host_fail(
@@ -75,14 +71,27 @@ static void refuse_threads(struct dsm_host *h)
 			h->node->threads);
 }
 
-static void meet(struct dsm_host *h, enum dsm_meeting kind, const void *site)
+struct dsm_thread *dsm_public_sync(struct dsm_host *h)
 {
 	struct dsm_thread *t = dsm_host_thread(h);
 
-	if (t->depth)
+	if (t->held_nr)
+		dsm_untouch_all(t);
+	return t;
+}
+
+void dsm_public_meet(struct dsm_host *h, enum dsm_meeting kind,
+		     const void *site)
+{
+	struct dsm_thread *t = dsm_public_sync(h);
+	char text[DSM_NAME_TEXT];
+
+	if (t->depth) {
+		dsm_name_text(t->scope[t->depth - 1].lock, text, sizeof(text));
 		dsm_host_fail(h,
-			      "called while holding lock %u; release it first",
-			      t->scope[t->depth - 1].lock);
+			      "called while holding lock %s; release it first",
+			      text);
+	}
 	t->site = (uintptr_t)site;
 	dsm_barrier(t, kind);
 }
@@ -94,7 +103,7 @@ void jia_init(int argc, char **argv)
 	struct dsm_host *h = dsm_host_current;
 
 	(void)argc, (void)argv;
-	dsm_host_entered("jia_init", __builtin_return_address(0));
+	dsm_host_entered("jia_init", DSM_SITE);
 	if (h) {
 		refuse_child(h);
 		dsm_host_fail(h, "called twice");
@@ -103,21 +112,42 @@ void jia_init(int argc, char **argv)
 	jia_pid = sul_job_self(h->job);
 	hostc = sul_job_ranks(h->job);
 	dsm_host_thread(h);
-	leave();
+	dsm_public_leave();
 }
 
-void jia_exit(void)
+static void end(struct dsm_host *h, const void *site)
 {
-	struct dsm_host *h = ENTER("jia_exit");
-
-	refuse_threads(h);
-	meet(h, DSM_MEET_EXIT, __builtin_return_address(0));
+	dsm_public_refuse_threads(h);
+	dsm_public_meet(h, DSM_MEET_EXIT, site);
 	dsm_enter(h->node, NULL);
 	dsm_host_phase(h, NULL);
 	dsm_leave(h->node);
 	h->exited = true;
 	sul_job_set_state(h->job, SUL_RANK_EXITED);
-	leave();
+	dsm_public_leave();
+}
+
+/*
+ * Many a program written in old C falls off the end of main() behind its call of
+ * jia_exit(); its exit status is then what a function's result is left in, and
+ * shall be 0.  So what jia.h declares as void returns an int in fact.
+ */
+JIA_API int exit_with_0(void) __asm__("jia_exit");
+JIA_API int main_end_with_0(void) __asm__("jia_main_end");
+
+int exit_with_0(void)
+{
+	end(DSM_ENTER("jia_exit"), DSM_SITE);
+	return 0;
+}
+
+int main_end_with_0(void)
+{
+	const struct dsm_host *h = dsm_host_current;
+
+	if (!h || !h->exited)
+		end(DSM_ENTER("jia_main_end"), DSM_SITE);
+	return 0;
 }
 
 void jia_error(const char *fmt, ...)
@@ -134,7 +164,7 @@ void jia_error(const char *fmt, ...)
 	len = strlen(text);
 	while (len && text[len - 1] == '\n')
 		text[--len] = 0;
-	dsm_host_entered("jia_error", __builtin_return_address(0));
+	dsm_host_entered("jia_error", DSM_SITE);
 	dsm_host_fail(dsm_host_current, "%s", text);
 }
 
@@ -149,21 +179,9 @@ static unsigned int unit_order(const struct dsm_host *h)
 	return order;
 }
 
-static void *allocate(struct dsm_host *h, uint64_t bytes, uint64_t block,
-		      int64_t home, const void *site)
+/* The address of what was allocated, unless it was not. */
+static void *finish(struct dsm_host *h, uint64_t bytes, int err, uint32_t page)
 {
-	uint32_t page;
-	int err;
-
-	if (!bytes)
-		dsm_host_fail(h, "0 bytes were asked for");
-	if (!block)
-		dsm_host_fail(h, "the block size is 0; at least 1 byte");
-	if (home < 0 || home >= hostc)
-		dsm_host_fail(h, "rank %lld does not exist; 0 to %d do",
-			      (long long)home, hostc - 1);
-	record(h, DSM_CALL_jia_alloc, bytes, block, (uint64_t)home, site);
-	err = dsm_alloc(h->node, bytes, block, (int)home, unit_order(h), &page);
 	if (err == -ENOSPC)
 		dsm_host_fail(h, "more than %d pieces of memory are allocated",
 			      DSM_EXTENTS_MAX);
@@ -174,12 +192,36 @@ static void *allocate(struct dsm_host *h, uint64_t bytes, uint64_t block,
 			", of which %" PRIu64 " are in use; raise --set region",
 			bytes, h->settings.value.region,
 			dsm_heap_used(&h->node->heap) << 12);
-	leave();
+	dsm_public_leave();
 	return h->base + ((uint64_t)page << 12);
 }
 
+static void check_home(struct dsm_host *h, uint64_t bytes, int64_t home)
+{
+	if (!bytes)
+		dsm_host_fail(h, "0 bytes were asked for");
+	if (home < 0 || home >= hostc)
+		dsm_host_fail(h, "rank %lld does not exist; 0 to %d do",
+			      (long long)home, hostc - 1);
+}
+
+static void *allocate(struct dsm_host *h, uint64_t bytes, uint64_t block,
+		      int64_t home, const void *site)
+{
+	uint32_t page;
+	int err;
+
+	if (bytes && !block)
+		dsm_host_fail(h, "the block size is 0; at least 1 byte");
+	check_home(h, bytes, home);
+	dsm_public_record(h, DSM_CALL_jia_alloc, bytes, block, (uint64_t)home,
+			  site);
+	err = dsm_alloc(h->node, bytes, block, (int)home, unit_order(h), &page);
+	return finish(h, bytes, err, page);
+}
+
 /* JIAJIA's sizes are ints; what is below 0 was meant to be more than 2 GiB. */
-static uint64_t size_of(struct dsm_host *h, const char *what, int n)
+uint64_t dsm_public_size(struct dsm_host *h, const char *what, int n)
 {
 	if (n < 0)
 		dsm_host_fail(
@@ -192,64 +234,100 @@ static uint64_t size_of(struct dsm_host *h, const char *what, int n)
 static unsigned long allocate_int(struct dsm_host *h, int size, int block,
 				  int home, const void *site)
 {
-	uint64_t bytes = size_of(h, "size", size);
+	uint64_t bytes = dsm_public_size(h, "size", size);
 
 	return (unsigned long)allocate(
-		h, bytes, size_of(h, "block size", block), home, site);
+		h, bytes, dsm_public_size(h, "block size", block), home, site);
 }
 
 unsigned long jia_alloc3(int size, int block, int starthost)
 {
-	struct dsm_host *h = ENTER("jia_alloc3");
+	struct dsm_host *h = DSM_ENTER("jia_alloc3");
 
-	return allocate_int(h, size, block, starthost,
-			    __builtin_return_address(0));
+	return allocate_int(h, size, block, starthost, DSM_SITE);
 }
 
 unsigned long jia_alloc2(int size, int block)
 {
-	struct dsm_host *h = ENTER("jia_alloc2");
+	struct dsm_host *h = DSM_ENTER("jia_alloc2");
 
-	return allocate_int(h, size, block, 0, __builtin_return_address(0));
+	return allocate_int(h, size, block, 0, DSM_SITE);
 }
 
 unsigned long jia_alloc2p(int size, int proc)
 {
-	struct dsm_host *h = ENTER("jia_alloc2p");
+	struct dsm_host *h = DSM_ENTER("jia_alloc2p");
 
-	return allocate_int(h, size, size, proc, __builtin_return_address(0));
+	return allocate_int(h, size, size, proc, DSM_SITE);
 }
 
 unsigned long jia_alloc1(int size)
 {
-	struct dsm_host *h = ENTER("jia_alloc1");
+	struct dsm_host *h = DSM_ENTER("jia_alloc1");
 
-	return allocate_int(h, size, size, 0, __builtin_return_address(0));
+	return allocate_int(h, size, size, 0, DSM_SITE);
 }
 
 unsigned long jia_alloc(int size)
 {
-	struct dsm_host *h = ENTER("jia_alloc");
+	struct dsm_host *h = DSM_ENTER("jia_alloc");
 	int home = (int)(h->call_nr++ % (unsigned int)hostc);
 
-	return allocate_int(h, size, size, home, __builtin_return_address(0));
+	return allocate_int(h, size, size, home, DSM_SITE);
+}
+
+/* The rounds that @bytes take, checked; mixed into one number. */
+static uint64_t check_rounds(struct dsm_host *h, uint64_t bytes,
+			     const int *block)
+{
+	uint64_t unit = UINT64_C(4096) << unit_order(h), hash = 0, used = 0;
+
+	if (!block)
+		dsm_host_fail(h, "the block sizes must not be NULL");
+	for (uint64_t i = 0; used < bytes; i++) {
+		uint64_t b = dsm_public_size(h, "block size", block[i]);
+
+		if (!b)
+			dsm_host_fail(
+				h,
+				"the block size of round %llu is 0; at least 1 byte",
+				(unsigned long long)i);
+		used += (b + unit - 1) / unit * unit * (unsigned int)hostc;
+		hash = dsm_name_hash(hash + b);
+	}
+	return hash;
+}
+
+unsigned long jia_alloc3b(int size, int *block, int starthost)
+{
+	struct dsm_host *h = DSM_ENTER("jia_alloc3b");
+	uint64_t bytes = dsm_public_size(h, "size", size), hash;
+	uint32_t page;
+	int err;
+
+	check_home(h, bytes, starthost);
+	hash = check_rounds(h, bytes, block);
+	dsm_public_record(h, DSM_CALL_jia_alloc3b, bytes, hash,
+			  (uint64_t)starthost, DSM_SITE);
+	err = dsm_alloc_rounds(h->node, bytes, block, starthost, unit_order(h),
+			       &page);
+	return (unsigned long)finish(h, bytes, err, page);
 }
 
 void *jia_malloc(size_t bytes)
 {
-	struct dsm_host *h = ENTER("jia_malloc");
+	struct dsm_host *h = DSM_ENTER("jia_malloc");
 	uint64_t share = bytes / (unsigned int)hostc +
 			 (bytes % (unsigned int)hostc != 0);
 
-	return allocate(h, bytes, share ? share : 1, 0,
-			__builtin_return_address(0));
+	return allocate(h, bytes, share ? share : 1, 0, DSM_SITE);
 }
 
 void *jia_malloc_on(size_t bytes, size_t block, int home)
 {
-	struct dsm_host *h = ENTER("jia_malloc_on");
+	struct dsm_host *h = DSM_ENTER("jia_malloc_on");
 
-	return allocate(h, bytes, block, home, __builtin_return_address(0));
+	return allocate(h, bytes, block, home, DSM_SITE);
 }
 
 static struct dsm_extent allocation_at(struct dsm_host *h, const void *ptr)
@@ -266,87 +344,42 @@ static struct dsm_extent allocation_at(struct dsm_host *h, const void *ptr)
 
 void jia_free(void *ptr)
 {
-	struct dsm_host *h = ENTER("jia_free");
-	const void *site = __builtin_return_address(0);
+	struct dsm_host *h = DSM_ENTER("jia_free");
+	const void *site = DSM_SITE;
 	struct dsm_extent e = { 0 };
 
-	refuse_threads(h);
+	dsm_public_refuse_threads(h);
 	if (ptr)
 		e = allocation_at(h, ptr);
-	record(h, DSM_CALL_jia_free, (uintptr_t)ptr, 0, 0, site);
-	meet(h, DSM_MEET_BARRIER, site);
+	dsm_public_record(h, DSM_CALL_jia_free, (uintptr_t)ptr, 0, 0, site);
+	dsm_public_meet(h, DSM_MEET_BARRIER, site);
 	if (ptr) {
 		/* When a rank has left the barrier, others may still be
 		 * refreshing copies from it; and nobody is given these pages
 		 * again before all have let go. */
-		meet(h, DSM_MEET_WAIT, site);
+		dsm_public_meet(h, DSM_MEET_WAIT, site);
 		dsm_free(h->node, e.page);
-		meet(h, DSM_MEET_WAIT, site);
+		dsm_public_meet(h, DSM_MEET_WAIT, site);
 	}
-	leave();
+	dsm_public_leave();
 }
 
 /* --- synchronisation ------------------------------------------------------------------- */
 
-static void check_lock(struct dsm_host *h, int lock)
-{
-	if (lock < 0 || lock >= Maxlocks)
-		dsm_host_fail(h, "lock %d does not exist; 0 to %d do", lock,
-			      Maxlocks - 1);
-}
-
-void jia_lock(int lock)
-{
-	struct dsm_host *h = ENTER("jia_lock");
-	struct dsm_thread *t = dsm_host_thread(h);
-
-	check_lock(h, lock);
-	for (uint32_t i = 0; i < t->depth; i++)
-		if (t->scope[i].lock == (uint32_t)lock)
-			dsm_host_fail(h,
-				      "lock %d is held by this thread already",
-				      lock);
-	if (t->depth == DSM_NEST_MAX)
-		dsm_host_fail(h, "more than %d locks held at once",
-			      DSM_NEST_MAX);
-	dsm_lock(t, (uint32_t)lock);
-	dsm_tally_hold(h->tally, t->slot, t->depth - 1, lock,
-		       (uintptr_t)__builtin_return_address(0));
-	leave();
-}
-
-void jia_unlock(int lock)
-{
-	struct dsm_host *h = ENTER("jia_unlock");
-	struct dsm_thread *t = dsm_host_thread(h);
-
-	check_lock(h, lock);
-	if (!t->depth)
-		dsm_host_fail(h, "lock %d is not held by this thread", lock);
-	if (t->scope[t->depth - 1].lock != (uint32_t)lock)
-		dsm_host_fail(
-			h,
-			"lock %d cannot be released now: lock %u was taken last and goes first",
-			lock, t->scope[t->depth - 1].lock);
-	dsm_tally_hold(h->tally, t->slot, t->depth - 1, -1, 0);
-	dsm_unlock(t, (uint32_t)lock);
-	leave();
-}
-
 void jia_barrier(void)
 {
-	struct dsm_host *h = ENTER("jia_barrier");
+	struct dsm_host *h = DSM_ENTER("jia_barrier");
 
-	meet(h, DSM_MEET_BARRIER, __builtin_return_address(0));
-	leave();
+	dsm_public_meet(h, DSM_MEET_BARRIER, DSM_SITE);
+	dsm_public_leave();
 }
 
 void jia_wait(void)
 {
-	struct dsm_host *h = ENTER("jia_wait");
+	struct dsm_host *h = DSM_ENTER("jia_wait");
 
-	meet(h, DSM_MEET_WAIT, __builtin_return_address(0));
-	leave();
+	dsm_public_meet(h, DSM_MEET_WAIT, DSM_SITE);
+	dsm_public_leave();
 }
 
 /* Each thread needs a few units that are not evicted under it. */
@@ -371,7 +404,7 @@ static void check_threads(struct dsm_host *h, int n)
 
 void jia_threads(int n)
 {
-	struct dsm_host *h = ENTER("jia_threads");
+	struct dsm_host *h = DSM_ENTER("jia_threads");
 
 	check_threads(h, n);
 	dsm_enter(h->node, NULL);
@@ -381,7 +414,7 @@ void jia_threads(int n)
 	}
 	h->node->threads = (uint32_t)n;
 	dsm_leave(h->node);
-	leave();
+	dsm_public_leave();
 }
 
 /* --- settings and measurement --------------------------------------------------------------- */
@@ -399,8 +432,8 @@ static void change(struct dsm_host *h, const char *name, const char *value,
 		dsm_host_fail(h, "%s", text);
 	while (row < DSM_CONFIG_NR && was[row] == now[row])
 		row++;
-	record(h, DSM_CALL_jia_set, row, row < DSM_CONFIG_NR ? now[row] : 0, 0,
-	       site);
+	dsm_public_record(h, DSM_CALL_jia_set, row,
+			  row < DSM_CONFIG_NR ? now[row] : 0, 0, site);
 	if (h->node->threads > 1) /* a larger unit needs a larger cache */
 		check_threads(h, (int)h->node->threads);
 	dsm_enter(h->node, NULL);
@@ -410,30 +443,38 @@ static void change(struct dsm_host *h, const char *name, const char *value,
 
 void jia_set(const char *name, const char *value)
 {
-	struct dsm_host *h = ENTER("jia_set");
+	struct dsm_host *h = DSM_ENTER("jia_set");
 
 	if (!name || !value)
 		dsm_host_fail(h, "name and value must not be NULL");
-	change(h, name, value, __builtin_return_address(0));
-	leave();
+	change(h, name, value, DSM_SITE);
+	dsm_public_leave();
 }
 
 void jia_config(int key, int value)
 {
-	struct dsm_host *h = ENTER("jia_config");
+	struct dsm_host *h = DSM_ENTER("jia_config");
 
 	if (value != ON && value != OFF)
 		dsm_host_fail(h, "the value %d is neither ON (1) nor OFF (0)",
 			      value);
 	switch (key) {
 	case HMIG:
-		change(h, "migrate", value ? "yes" : "no",
-		       __builtin_return_address(0));
+		change(h, "migrate", value ? "yes" : "no", DSM_SITE);
 		break;
+	case WVEC: /* a refresh stores into a copy only what has changed */
+		if (value)
+			change(h, "update", "always", DSM_SITE);
+		else if (h->settings.value.update == DSM_UPDATE_ALWAYS)
+			change(h, "update", "adaptive", DSM_SITE);
+		break;
+	case LOADBAL:
+		h->balance = value;
+		/* fall through */
 	case ADWD: /* unshared home pages are never looked at */
 	case BROADCAST: /* barriers are trees */
-	case LOADBAL:
-	case WVEC:
+		dsm_public_record(h, DSM_CALL_jia_config, (uint64_t)key,
+				  (uint64_t)value, 0, DSM_SITE);
 		break;
 	default:
 		dsm_host_fail(
@@ -441,7 +482,7 @@ void jia_config(int key, int value)
 			"key %d does not exist; HMIG, ADWD, BROADCAST, LOADBAL and WVEC (0 to 4) do",
 			key);
 	}
-	leave();
+	dsm_public_leave();
 }
 
 static uint64_t now_ns(void)
@@ -466,7 +507,7 @@ float jia_clock(void)
 
 unsigned int jia_startstat(void)
 {
-	struct dsm_host *h = ENTER("jia_startstat");
+	struct dsm_host *h = DSM_ENTER("jia_startstat");
 
 	dsm_enter(h->node, NULL);
 	h->node->stats =
@@ -476,13 +517,13 @@ unsigned int jia_startstat(void)
 	sul_stats_read(h->port, &h->node->port_base);
 	dsm_tally_start(h->tally, h->node->stats, now_ns());
 	dsm_leave(h->node);
-	leave();
+	dsm_public_leave();
 	return (unsigned int)(since_start_ns(h) / 1000);
 }
 
 unsigned int jia_stopstat(void)
 {
-	struct dsm_host *h = ENTER("jia_stopstat");
+	struct dsm_host *h = DSM_ENTER("jia_stopstat");
 
 	dsm_enter(h->node, NULL);
 	dsm_stats_update(h->node);
@@ -490,13 +531,13 @@ unsigned int jia_stopstat(void)
 	h->node->stats = &h->node->own_stats; /* counts on, unseen */
 	h->node->place = h->node->own_place;
 	dsm_leave(h->node);
-	leave();
+	dsm_public_leave();
 	return (unsigned int)(since_start_ns(h) / 1000);
 }
 
 unsigned long jia_counter(const char *name)
 {
-	struct dsm_host *h = ENTER("jia_counter");
+	struct dsm_host *h = DSM_ENTER("jia_counter");
 	unsigned int i = 0;
 	uint64_t v;
 
@@ -511,7 +552,7 @@ unsigned long jia_counter(const char *name)
 	dsm_stats_update(h->node);
 	v = dsm_stat_read((const uint64_t *)h->node->stats + i);
 	dsm_leave(h->node);
-	leave();
+	dsm_public_leave();
 	return v;
 }
 
@@ -530,7 +571,7 @@ static void check_name(struct dsm_host *h, const char *name)
 
 void jia_phase(const char *name)
 {
-	struct dsm_host *h = ENTER("jia_phase");
+	struct dsm_host *h = DSM_ENTER("jia_phase");
 	int err;
 
 	if (name)
@@ -541,12 +582,12 @@ void jia_phase(const char *name)
 	if (err)
 		dsm_host_fail(h, "more than %d phases have been named",
 			      DSM_PHASES_MAX);
-	leave();
+	dsm_public_leave();
 }
 
 void jia_name(const void *ptr, const char *name)
 {
-	struct dsm_host *h = ENTER("jia_name");
+	struct dsm_host *h = DSM_ENTER("jia_name");
 	unsigned int row = 0;
 	struct dsm_extent e;
 	int err;
@@ -563,5 +604,5 @@ void jia_name(const void *ptr, const char *name)
 	if (err)
 		dsm_host_fail(h, "more than %d names have been given",
 			      DSM_PLACES_MAX - 1);
-	leave();
+	dsm_public_leave();
 }

@@ -25,6 +25,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "dsm_remedy.h"
+
 enum {
 	SAME_SIGNAL_MS = 50, /* a signal to a group reaches all within this */
 	AGAIN_MS = 200, /* a second Ctrl-C is not quicker */
@@ -400,13 +402,15 @@ static void drain(struct keeper *k)
 static bool start(struct keeper *k)
 {
 	struct jiarun_start_error e;
+	char remedy[DSM_REMEDY_MAX];
 	int err = sul_job_create(&k->job, k->o->ranks);
 	int status;
 
 	if (err) {
+		dsm_remedy(err, remedy, sizeof(remedy));
 		fail(k, 1,
-		     jiarun_text("cannot make the job's shared memory: %s",
-				 strerror(-err)));
+		     jiarun_text("cannot make the job's shared memory: %s%s",
+				 strerror(-err), remedy));
 		return false;
 	}
 	k->sites = jiarun_sites_new(k->o->argv[0]);
@@ -432,10 +436,9 @@ static bool start(struct keeper *k)
 int jiarun_keeper(const struct jiarun_options *o,
 		  const struct jiarun_inherited *in, int sfd, pid_t front)
 {
-	struct keeper k = { .o = o,
-			    .in = in,
-			    .sfd = sfd,
-			    .begun_ms = jiarun_now_ms() };
+	struct keeper k = {
+		.o = o, .in = in, .sfd = sfd, .begun_ms = jiarun_now_ms()
+	};
 
 	prctl(PR_SET_NAME, "jiarun-keeper");
 	prctl(PR_SET_CHILD_SUBREAPER, 1);

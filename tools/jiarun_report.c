@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "dsm_stat.h"
+#include "dsm_limits.h"
 #include "dsm_tally.h"
 #include "jiarun_json.h"
 
@@ -183,9 +184,10 @@ static void put_held(FILE *f, struct sul_job *job, int rank)
 			if (!lock)
 				continue;
 			fprintf(f,
-				"%s lock %" PRIu64 " (taken at @{0x%" PRIx64
-				"})",
-				comma, lock - 1, h->site);
+				lock <= DSM_LOCKS ? "%s lock %" PRIu64 :
+						    "%s lock at 0x%" PRIx64,
+				comma, lock - 1);
+			fprintf(f, " (taken at @{0x%" PRIx64 "})", h->site);
 			comma = ",";
 		}
 }

@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-static void limit(int what, rlim_t most)
+static void limit(unsigned int what, rlim_t most)
 {
 	struct rlimit r = { most, most };
 

@@ -38,8 +38,8 @@ static void print_waits(struct sim_run *run)
 		struct sim_thread *t = &run->thread[i];
 
 		if (t->doing)
-			printf("  node %d thread %d: %s %u\n", t->node->rank,
-			       t->slot, t->doing, t->doing_what);
+			printf("  node %d thread %d: %s %" PRIu64 "\n",
+			       t->node->rank, t->slot, t->doing, t->doing_what);
 	}
 }
 
@@ -82,10 +82,9 @@ static void start_thread(struct sim_run *run, struct sim_node *n, int slot)
 	int id = n->rank * (int)run->plan.threads + slot;
 	struct sim_thread *t = &run->thread[id];
 
-	*t = (struct sim_thread){ .run = run,
-				  .node = n,
-				  .id = id,
-				  .slot = slot };
+	*t = (struct sim_thread){
+		.run = run, .node = n, .id = id, .slot = slot
+	};
 	if (sul_sim_spawn(run->world, sim_program, t))
 		sim_violation(run, "not enough memory");
 }

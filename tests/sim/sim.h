@@ -50,7 +50,7 @@ struct sim_plan {
 #define PLAN(name, doc) uint64_t name;
 #include "sim_plan.def"
 	struct dsm_config cfg;
-	uint32_t lock[SIM_LOCKS_MAX]; /* their numbers */
+	dsm_name lock[SIM_LOCKS_MAX]; /* what they are called */
 };
 
 /* What the command line fixes. */
@@ -97,6 +97,7 @@ struct sim_alloc {
 struct sim_token {
 	int owner; /* thread or SIM_NOBODY */
 	uint32_t lock; /* where it lies */
+	bool reading; /* put there by one reader of several */
 };
 
 /* Items of one discipline: struct sim_record.list[first .. first + nr). */
@@ -113,6 +114,11 @@ struct sim_record {
 	struct sim_alloc alloc[SIM_ALLOCS_MAX];
 	struct sim_token token[SIM_LOCKS_MAX];
 	int holder[SIM_LOCKS_MAX];
+	int readers[SIM_LOCKS_MAX];
+	/* The condition under lock 0. */
+	uint32_t active; /* threads that will still broadcast */
+	uint32_t waiting, woken;
+	uint32_t flag; /* number of the rendezvous whose flag is set */
 	uint32_t meetings; /* rendezvous over */
 	uint32_t arrived; /* threads at the present one */
 };
@@ -124,8 +130,13 @@ void sim_record_make(struct sim_record *r, const struct sim_plan *p,
 /* An item that a thread which holds these locks may use, or NULL. */
 struct sim_item *sim_record_choose(struct sim_thread *t);
 /* May @t load or store @it now?  Notes that it does. */
-bool sim_record_may(struct sim_record *r, struct sim_item *it, int thread,
+bool sim_record_may(const struct sim_thread *t, struct sim_item *it,
 		    bool store);
+/* Whether @t, about to wait at the condition, is sure to be woken. */
+bool sim_record_waits(struct sim_record *r);
+/* The condition was signalled (broadcast: to all); a waiter went on. */
+void sim_record_signal(struct sim_record *r, bool all);
+void sim_record_woken(struct sim_thread *t);
 /* A thread came to, and left, rendezvous number @nr. */
 void sim_record_arrive(struct sim_record *r);
 void sim_record_depart(struct sim_thread *t, uint32_t nr, bool epoch_ends);
@@ -153,9 +164,12 @@ struct sim_thread {
 	struct dsm_thread *dsm;
 	int id, slot;
 	uint32_t meetings;
+	uint32_t touched; /* page that is held accessible, + 1 */
+	bool touched_rw;
 	uint32_t held[SIM_NEST], nr_held; /* indices of locks */
+	bool reading[SIM_NEST]; /* ... held for reading */
 	const char *doing; /* for the report of a deadlock */
-	uint32_t doing_what;
+	uint64_t doing_what;
 };
 
 struct sim_run {
@@ -174,6 +188,7 @@ struct sim_run {
 /* sim_node.c */
 void sim_node_open(struct sim_run *run, int rank);
 void sim_node_close(struct sim_node *n);
+uint32_t sim_page(const struct sim_thread *t, const struct sim_item *it);
 uint64_t sim_load(struct sim_thread *t, const struct sim_item *it);
 void sim_store(struct sim_thread *t, const struct sim_item *it, uint64_t value);
 
@@ -188,6 +203,11 @@ _Noreturn void sim_violation(struct sim_run *run, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 void sim_trace(struct sim_run *run, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+
+static inline bool sim_is_rw(const struct sim_plan *p, uint32_t lock)
+{
+	return p->rw_locks >> lock & 1;
+}
 
 static inline uint32_t sim_threads(const struct sim_plan *p)
 {

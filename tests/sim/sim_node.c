@@ -156,6 +156,12 @@ static void fault(struct sim_thread *t, uint32_t page, bool store)
 	sul_sim_point(run->world);
 }
 
+uint32_t sim_page(const struct sim_thread *t, const struct sim_item *it)
+{
+	return t->run->record.alloc[it->alloc].page +
+	       (it->off >> t->run->plan.page_shift);
+}
+
 /* Where @it is, once it may be touched. */
 static char *reach(struct sim_thread *t, const struct sim_item *it, bool store)
 {
@@ -165,6 +171,12 @@ static char *reach(struct sim_thread *t, const struct sim_item *it, bool store)
 	uint32_t page = (uint32_t)(at >> n->dsm->page_shift);
 	enum dsm_access need = store ? DSM_ACCESS_RW : DSM_ACCESS_R;
 
+	if (t->touched == page + 1 && n->access[page] < (uint8_t)need &&
+	    (!store || t->touched_rw))
+		sim_violation(
+			t->run,
+			"node %d thread %d: page %u is held and yet not accessible",
+			n->rank, t->slot, page);
 	while (n->access[page] < (uint8_t)need)
 		fault(t, page, store);
 	return n->dsm->frame + at;

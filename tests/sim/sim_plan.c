@@ -39,8 +39,8 @@ static uint64_t from_to(struct sim_rng *r, uint32_t from, uint32_t to)
 	return from + sim_below(r, to - from + 1);
 }
 
-#define PICK(r, ...)                                                       \
-	(((const uint64_t[]){ __VA_ARGS__ })[sim_below(                    \
+#define PICK(r, ...)                                    \
+	(((const uint64_t[]){ __VA_ARGS__ })[sim_below( \
 		r, sizeof((uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t))])
 
 static void draw_size(struct sim_plan *p, struct sim_rng *r)
@@ -60,6 +60,9 @@ static void draw_size(struct sim_plan *p, struct sim_rng *r)
 	if (p->ranks > 4)
 		p->length = PICK(r, 2, 4, 8);
 	p->locks = PICK(r, 1, 2, 3, 3, 5);
+	p->named = from_to(r, 0, 2);
+	p->rw_locks = PICK(r, 0, 0, 1, 2, 31);
+	p->conds = PICK(r, 0, 0, 1);
 	p->page_shift = from_to(r, 6, 7);
 	p->allocs = PICK(r, 1, 1, 2, 3);
 	p->units = PICK(r, 1, 2, 3, 3, 8);
@@ -74,6 +77,7 @@ static void draw_chance(struct sim_plan *p, struct sim_rng *r)
 	p->yield_ppm = PICK(r, 0, 20000, 100000, 400000);
 	p->slow_ppm = PICK(r, 0, 0, 100000, 300000);
 	p->outside_ppm = PICK(r, 200000, 500000, 500000, 800000);
+	p->touch_ppm = PICK(r, 0, 0, 50000, 300000);
 	p->forget_ppm = PICK(r, 0, 200000, 1000000);
 	p->realloc_ppm = PICK(r, 0, 0, 0, 200000);
 	p->undo_ppm = PICK(r, 0, 0, 200000, 700000);
@@ -96,6 +100,7 @@ static void draw_config(struct sim_plan *p, struct sim_rng *r)
 	c->predict = sim_below(r, 2);
 	c->log = PICK(r, 16, 16, 40, 65536 >> 6);
 	c->releases = PICK(r, 4, 4, 10, 1024);
+	c->names = 512;
 	c->tree = from_to(r, 1, 8);
 	c->cache = PICK(r, 1, 2, 3, 8, 1000, 1000);
 	c->populate = c->block = DSM_CONFIG_PAGE;
@@ -114,8 +119,13 @@ static void draw_locks(struct sim_plan *p, struct sim_rng *r)
 	uint32_t stride = 1 + 2 * sim_below(r, 100);
 	uint32_t first = sim_below(r, DSM_LOCKS);
 
-	for (uint32_t i = 0; i < SIM_LOCKS_MAX; i++)
-		p->lock[i] = (first + i * stride) % DSM_LOCKS;
+	for (uint32_t i = 0; i < SIM_LOCKS_MAX; i++) {
+		uint32_t at = (first + i * stride) % DSM_LOCKS;
+
+		p->lock[i] = at;
+		if (p->named == 1 || (p->named == 2 && i % 2))
+			p->lock[i] = UINT64_C(0x550000000000) + 8 * at;
+	}
 }
 
 void sim_plan_make(struct sim_plan *p, uint64_t seed,
@@ -127,9 +137,9 @@ void sim_plan_make(struct sim_plan *p, uint64_t seed,
 	draw_size(p, &rng);
 	draw_chance(p, &rng);
 	draw_config(p, &rng);
-	draw_locks(p, &rng);
 	for (unsigned int i = 0; i < o->nr_set; i++)
 		sim_plan_set(p, o->set[i]);
+	draw_locks(p, &rng);
 	p->cfg.threads = p->threads;
 	p->cfg.region = region_pages(p) << p->page_shift;
 	p->cfg.cache <<= p->page_shift;

@@ -76,8 +76,9 @@ static void list_classes(struct sim_record *r, const struct sim_plan *p)
 	for (uint32_t i = 0; i < p->locks; i++) {
 		r->of_lock[i] = list_class(r, &at, SIM_RULE_LOCK, i);
 		r->of_token[i] = list_class(r, &at, SIM_RULE_TOKEN, i);
-		r->token[i] = (struct sim_token){ SIM_NOBODY, i };
+		r->token[i] = (struct sim_token){ SIM_NOBODY, i, false };
 		r->holder[i] = SIM_NOBODY;
+		r->readers[i] = 0;
 	}
 }
 
@@ -85,6 +86,8 @@ void sim_record_make(struct sim_record *r, const struct sim_plan *p,
 		     struct sim_rng *rng)
 {
 	r->nr_items = r->meetings = r->arrived = 0;
+	r->waiting = r->woken = r->flag = 0;
+	r->active = sim_threads(p);
 	for (uint32_t a = 0; a < p->allocs; a++) {
 		uint32_t units = 1 + sim_below(rng, (uint32_t)p->units);
 
@@ -116,11 +119,21 @@ struct sim_item *sim_record_choose(struct sim_thread *t)
 	return &r->item[r->list[c->first + sim_below(rng, c->nr)]];
 }
 
-bool sim_record_may(struct sim_record *r, struct sim_item *it, int thread,
-		    bool store)
+static bool holds_alone(const struct sim_thread *t, uint32_t lock)
 {
-	(void)r;
-	if (it->rule != SIM_RULE_EPOCH)
+	for (uint32_t i = 0; i < t->nr_held; i++)
+		if (t->held[i] == lock)
+			return !t->reading[i];
+	return false;
+}
+
+bool sim_record_may(const struct sim_thread *t, struct sim_item *it, bool store)
+{
+	int thread = t->id;
+
+	if (it->rule == SIM_RULE_LOCK)
+		return !store || holds_alone(t, it->which);
+	if (it->rule == SIM_RULE_TOKEN)
 		return true;
 	if (it->writer != SIM_NOBODY && it->writer != thread)
 		return false;
@@ -134,6 +147,32 @@ bool sim_record_may(struct sim_record *r, struct sim_item *it, int thread,
 		it->reader = SIM_MANY;
 	}
 	return true;
+}
+
+bool sim_record_waits(struct sim_record *r)
+{
+	if (r->active < 2)
+		return false;
+	r->active--;
+	r->waiting++;
+	return true;
+}
+
+void sim_record_signal(struct sim_record *r, bool all)
+{
+	uint32_t nr = all || !r->waiting ? r->waiting : 1;
+
+	r->waiting -= nr;
+	r->woken += nr;
+	r->active += nr;
+}
+
+void sim_record_woken(struct sim_thread *t)
+{
+	if (!t->run->record.woken--)
+		sim_violation(t->run,
+			      "node %d thread %d was woken without a signal",
+			      t->node->rank, t->slot);
 }
 
 void sim_record_arrive(struct sim_record *r)
@@ -153,12 +192,14 @@ void sim_record_depart(struct sim_thread *t, uint32_t nr, bool epoch_ends)
 	if (r->meetings == nr)
 		return; /* somebody has left before us */
 	if (r->arrived != sim_threads(&t->run->plan))
-		sim_violation(t->run,
-			      "node %d thread %d left a rendezvous to which %u of %u threads had come",
-			      t->node->rank, t->slot, r->arrived,
-			      sim_threads(&t->run->plan));
+		sim_violation(
+			t->run,
+			"node %d thread %d left a rendezvous to which %u of %u threads had come",
+			t->node->rank, t->slot, r->arrived,
+			sim_threads(&t->run->plan));
 	r->meetings = nr;
 	r->arrived = 0;
+	r->active = sim_threads(&t->run->plan);
 	for (uint32_t i = 0; i < r->nr_items && epoch_ends; i++)
 		nobody_used(&r->item[i]);
 }
