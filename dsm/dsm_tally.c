@@ -39,14 +39,14 @@ bool dsm_tally_name_ok(const char *name)
 static void take_difference(struct dsm_stats *sum, struct dsm_stats *base,
 			    const struct dsm_stats *now)
 {
-	uint64_t *to = (uint64_t *)sum, *from = (uint64_t *)base;
-	const uint64_t *words = (const uint64_t *)now;
+	const uint64_t *is = (const uint64_t *)now;
+	uint64_t *to = (uint64_t *)sum, *was = (uint64_t *)base;
 
 	for (unsigned int i = 0; i < DSM_STAT_NR; i++) {
-		uint64_t v = dsm_stat_read(&words[i]);
+		uint64_t v = dsm_stat_read(&is[i]);
 
-		dsm_stat_add_u64(&to[i], v - from[i]);
-		from[i] = v;
+		dsm_stat_add_u64(&to[i], v - was[i]);
+		was[i] = v;
 	}
 }
 

@@ -298,9 +298,10 @@ static int stats_print(FILE *f, const struct jiarun_options *o,
 
 int jiarun_report_stats(struct sul_job *job, const struct jiarun_options *o)
 {
-	const uint64_t **counters = calloc((size_t)o->ranks, sizeof(*counters));
+	const uint64_t **counters =
+		calloc((size_t)o->ranks, sizeof(uint64_t *));
 	const struct dsm_tally **tally =
-		calloc((size_t)o->ranks, sizeof(void *));
+		calloc((size_t)o->ranks, sizeof(struct dsm_tally *));
 	struct jiarun_counts c = { counters, tally, o->ranks };
 	FILE *f = stderr;
 	int err = -1;

@@ -48,7 +48,8 @@ static void add_name(struct jiarun_names *out, const char *name)
 		if (!strcmp(out->name[i], name))
 			return;
 	if (out->nr < JIARUN_NAMES_MAX)
-		snprintf(out->name[out->nr++], DSM_TALLY_NAME_MAX, "%s", name);
+		snprintf(out->name[out->nr++], sizeof(out->name[0]), "%s",
+			 name);
 }
 
 void jiarun_tally_names(struct jiarun_names *out, enum jiarun_tally_kind kind,
