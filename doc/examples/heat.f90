@@ -26,8 +26,11 @@ program heat
     now(cells + 2) = 1
     next(cells + 2) = 1
   end if
+  call jia_name(c_loc(now), 'rod')
+  call jia_name(c_loc(next), 'rod')
   call jia_barrier()
 
+  call jia_phase('steps')
   do step = 1, steps
     do i = first, last
       next(i) = (now(i - 1) + now(i + 1)) / 2
@@ -38,6 +41,7 @@ program heat
     next => swap
   end do
 
+  call jia_phase('check')
   call jia_lock(0)
   do i = first, last
     worst(1) = max(worst(1), abs(now(i) - real(i - 1, c_double) / (cells + 1)))
@@ -51,5 +55,6 @@ program heat
     end if
     print '(a, i0, a)', 'heat: verified on ', jia_hosts, ' ranks'
   end if
+  call jia_phase('')
   call jia_exit()
 end program
