@@ -507,8 +507,7 @@ static void open_port(struct dsm_host *h)
 	int err;
 
 	dsm_node_windows(&nc, &sc);
-	sc.window[DSM_W_FRAME].hint =
-		(void *)(uintptr_t)system_base(h->bytes);
+	sc.window[DSM_W_FRAME].hint = (void *)(uintptr_t)system_base(h->bytes);
 	err = sul_open(&h->port, &sc);
 	if (err == -EEXIST)
 		fail_range(h, system_base(h->bytes), h->bytes, err);

@@ -515,7 +515,7 @@ uint64_t dsm_message_recv(struct dsm_host *h, enum dsm_message_class class,
 	struct dsm_inbox *in = h->inbox;
 	struct message *m;
 	uint64_t len;
-	int c = IN_PIECES;
+	int c = (int)IN_PIECES;
 
 	pthread_mutex_lock(&in->lock);
 	m = await_locked(h, class, from, tag);
