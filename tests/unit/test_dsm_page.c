@@ -117,7 +117,7 @@ static void a_copy_registers_when_it_comes_and_deregisters_when_it_goes(void)
 		if (r->kind != DSM_RULE_GO)
 			continue;
 		CU_ASSERT_EQUAL(s == DSM_PG_INVALID,
-				!!(r->acts & DSM_ACT_FETCH));
+				!!(r->acts & (DSM_ACT_FETCH | DSM_ACT_ENROL)));
 		CU_ASSERT_EQUAL(goes, !!(r->acts & DSM_ACT_DEREGISTER));
 	}
 }
