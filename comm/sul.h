@@ -131,8 +131,8 @@ int sul_window_discard(struct sul_port *p, unsigned int w, uint64_t off,
  * The file and offset behind @rank's window, for a second mapping of it.
  * -ENOTSUP where there is none (other hosts, sim).
  */
-int sul_window_file(const struct sul_port *p, int rank, unsigned int w,
-		    int *fd, uint64_t *off);
+int sul_window_file(const struct sul_port *p, int rank, unsigned int w, int *fd,
+		    uint64_t *off);
 
 /*
  * Read @len bytes at @off of @rank's window @w into @dst.  @marks (at most

@@ -230,9 +230,9 @@ int sul_putv(struct sul_port *p, int rank, unsigned int w, uint64_t off,
 
 	if (e.empty || !range_exists(p, rank, w, off, e.end))
 		return -EINVAL;
-	if (mirror && (!range_exists(p, rank, mirror->window, off, e.end) ||
-		       !range_exists(p, rank, mirror->flag_window,
-				     mirror->flag_off, 1)))
+	if (mirror &&
+	    (!range_exists(p, rank, mirror->window, off, e.end) ||
+	     !range_exists(p, rank, mirror->flag_window, mirror->flag_off, 1)))
 		return -EINVAL;
 	if (!nr_runs)
 		return 0;

@@ -121,8 +121,9 @@ static uint32_t add_child(struct dsm_node *n, int child, uint32_t nr,
 	check_calls(n, child, a, kind);
 	if (!a->count)
 		return nr;
-	dsm_must(n, sul_get(n->port, child, DSM_W_SYNC, n->at.up, n->list[1],
-			    a->count * sizeof(struct dsm_notice), NULL, 0),
+	dsm_must(n,
+		 sul_get(n->port, child, DSM_W_SYNC, n->at.up, n->list[1],
+			 a->count * sizeof(struct dsm_notice), NULL, 0),
 		 "gathering notices");
 	dsm_must(n, sul_flush(n->port), "gathering notices");
 	nr = (uint32_t)dsm_notice_merge(n->list[2], n->list[0], nr, n->list[1],
@@ -142,12 +143,13 @@ static void arrive(struct dsm_node *n, uint32_t nr, enum dsm_meeting kind)
 	uint64_t off = arrival_off(n, n->rank);
 
 	memcpy(n->sync + n->at.up, n->list[0], nr * sizeof(*n->list[0]));
-	dsm_must(n, sul_put(n->port, parent_of(n), DSM_W_SYNC,
-			    off + offsetof(struct arrival, count), &a.count,
-			    sizeof(a) - offsetof(struct arrival, count)),
+	dsm_must(n,
+		 sul_put(n->port, parent_of(n), DSM_W_SYNC,
+			 off + offsetof(struct arrival, count), &a.count,
+			 sizeof(a) - offsetof(struct arrival, count)),
 		 "arriving at a barrier");
-	dsm_must(n, sul_notify(n->port, parent_of(n), DSM_W_SYNC, off,
-			       n->tree_nr),
+	dsm_must(n,
+		 sul_notify(n->port, parent_of(n), DSM_W_SYNC, off, n->tree_nr),
 		 "arriving at a barrier");
 	dsm_must(n, sul_flush(n->port), "arriving at a barrier");
 }
@@ -164,9 +166,10 @@ static uint32_t depart(struct dsm_node *n)
 	nr = (uint32_t)d->count;
 	if (!nr)
 		return 0;
-	dsm_must(n, sul_get(n->port, parent_of(n), DSM_W_SYNC, n->at.down,
-			    n->sync + n->at.down,
-			    nr * sizeof(struct dsm_notice), NULL, 0),
+	dsm_must(n,
+		 sul_get(n->port, parent_of(n), DSM_W_SYNC, n->at.down,
+			 n->sync + n->at.down, nr * sizeof(struct dsm_notice),
+			 NULL, 0),
 		 "leaving a barrier");
 	dsm_must(n, sul_flush(n->port), "leaving a barrier");
 	return nr;
@@ -175,13 +178,15 @@ static uint32_t depart(struct dsm_node *n)
 static void let_go(struct dsm_node *n, uint64_t nr)
 {
 	for (int c = first_child(n); c < end_child(n); c++) {
-		dsm_must(n, sul_put(n->port, c, DSM_W_SYNC,
-				    n->at.barrier +
-					    offsetof(struct departure, count),
-				    &nr, sizeof(nr)),
+		dsm_must(n,
+			 sul_put(n->port, c, DSM_W_SYNC,
+				 n->at.barrier +
+					 offsetof(struct departure, count),
+				 &nr, sizeof(nr)),
 			 "letting others leave a barrier");
-		dsm_must(n, sul_notify(n->port, c, DSM_W_SYNC, n->at.barrier,
-				       n->tree_nr),
+		dsm_must(n,
+			 sul_notify(n->port, c, DSM_W_SYNC, n->at.barrier,
+				    n->tree_nr),
 			 "letting others leave a barrier");
 	}
 	dsm_must(n, sul_flush(n->port), "letting others leave a barrier");
@@ -285,8 +290,7 @@ static bool all_here(struct dsm_thread *t)
 	meeting = n->meet_nr;
 	if (++n->meeting < n->threads) {
 		dsm_leave(n);
-		dsm_wait_word(n, meet_word(n), meeting, DSM_WAIT_THREADS, 0,
-			      0);
+		dsm_wait_word(n, meet_word(n), meeting, DSM_WAIT_THREADS, 0, 0);
 		return false;
 	}
 	n->meeting = 0;
@@ -297,8 +301,9 @@ static bool all_here(struct dsm_thread *t)
 static void wake_threads(struct dsm_node *n)
 {
 	n->meet_nr++;
-	dsm_must(n, sul_notify(n->port, n->rank, DSM_W_SYNC, n->at.meet,
-			       n->meet_nr),
+	dsm_must(n,
+		 sul_notify(n->port, n->rank, DSM_W_SYNC, n->at.meet,
+			    n->meet_nr),
 		 "leaving a barrier");
 	dsm_must(n, sul_flush(n->port), "leaving a barrier");
 }

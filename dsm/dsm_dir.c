@@ -87,8 +87,8 @@ static void make_marks(const struct dsm_node *n, uint32_t unit,
 static void must_get(struct dsm_node *n, uint32_t unit, enum dsm_window w,
 		     uint64_t off, void *dst, size_t len)
 {
-	dsm_must(n, sul_get(n->port, dsm_home(n, unit), w, off, dst, len, NULL,
-			    0),
+	dsm_must(n,
+		 sul_get(n->port, dsm_home(n, unit), w, off, dst, len, NULL, 0),
 		 "fetching a page");
 }
 
@@ -109,8 +109,9 @@ static void get_loud(struct dsm_node *n, uint32_t unit, char *dst,
 		len = 0;
 	}
 	must_get(n, unit, DSM_W_DIR, taken, &g->taken[0], 4);
-	dsm_must(n, sul_get(n->port, dsm_home(n, unit), DSM_W_FRAME, off, dst,
-			    len, marks, SUL_MARKS_MAX),
+	dsm_must(n,
+		 sul_get(n->port, dsm_home(n, unit), DSM_W_FRAME, off, dst, len,
+			 marks, SUL_MARKS_MAX),
 		 "fetching a page");
 	must_get(n, unit, DSM_W_DIR, taken, &g->taken[1], 4);
 }
@@ -161,9 +162,10 @@ void dsm_dir_enrol(struct dsm_node *n, uint32_t unit)
 	char nothing;
 
 	make_marks(n, unit, marks);
-	dsm_must(n, sul_get(n->port, dsm_home(n, unit), DSM_W_FRAME,
-			    dsm_unit_off(n, unit), &nothing, 0, marks,
-			    SUL_MARKS_MAX),
+	dsm_must(n,
+		 sul_get(n->port, dsm_home(n, unit), DSM_W_FRAME,
+			 dsm_unit_off(n, unit), &nothing, 0, marks,
+			 SUL_MARKS_MAX),
 		 "joining a page's sharers");
 	dsm_flush_port(n);
 	n->enrolled[unit] = 1;

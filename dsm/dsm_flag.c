@@ -143,8 +143,7 @@ void dsm_flag_wait(struct dsm_node *n, int flag)
 
 uint64_t dsm_count_add(struct dsm_node *n, int nr, uint64_t by)
 {
-	return amo(n, 0, n->at.counts + 8 * (uint64_t)nr, SUL_AMO_ADD, by,
-		   0);
+	return amo(n, 0, n->at.counts + 8 * (uint64_t)nr, SUL_AMO_ADD, by, 0);
 }
 
 void dsm_count_zero(struct dsm_node *n, int nr)

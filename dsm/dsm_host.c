@@ -454,9 +454,21 @@ static _Noreturn void fail_range(struct dsm_host *h, uint64_t from,
 		      strerror(-err), what);
 }
 
+static uint64_t application_base(uint64_t region)
+{
+	return region <= DSM_BASE_BYTES ? DSM_BASE : DSM_BASE_LARGE;
+}
+
+static uint64_t system_base(uint64_t region)
+{
+	return region <= DSM_BASE_BYTES ? DSM_BASE + DSM_BASE_BYTES :
+					  DSM_BASE_LARGE + DSM_BASE_LARGE_BYTES;
+}
+
 static void map_application_view(struct dsm_host *h)
 {
-	void *want = (void *)(uintptr_t)DSM_BASE;
+	uint64_t base = application_base(h->bytes);
+	void *want = (void *)(uintptr_t)base;
 	int owner = h->settings.value.hardware ? 0 : sul_rank(h->port);
 	uint64_t off;
 	int fd, err;
@@ -469,7 +481,7 @@ static void map_application_view(struct dsm_host *h)
 		  MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, fd,
 		  (off_t)off);
 	if (at != want) /* a kernel that ignores NOREPLACE puts it elsewhere */
-		fail_range(h, DSM_BASE, h->bytes,
+		fail_range(h, base, h->bytes,
 			   at == MAP_FAILED ? -errno : -EEXIST);
 	madvise(at, h->bytes, MADV_DONTFORK);
 	/* Writing a core would bring every page of the region into being. */
@@ -496,10 +508,10 @@ static void open_port(struct dsm_host *h)
 
 	dsm_node_windows(&nc, &sc);
 	sc.window[DSM_W_FRAME].hint =
-		(void *)(uintptr_t)(DSM_BASE + DSM_BASE_BYTES);
+		(void *)(uintptr_t)system_base(h->bytes);
 	err = sul_open(&h->port, &sc);
 	if (err == -EEXIST)
-		fail_range(h, DSM_BASE + DSM_BASE_BYTES, h->bytes, err);
+		fail_range(h, system_base(h->bytes), h->bytes, err);
 	if (err)
 		env_fail(h, err, "opening this rank's windows");
 	err = dsm_node_open(&h->node, &nc, h->port);

@@ -19,11 +19,15 @@
 #include "dsm_node.h"
 
 /*
- * The application view's address: the only place that is free in plain builds
- * and under ASan, TSan, UBSan and valgrind.  The system view lies behind it.
+ * Where the application view lies, and behind it, at the same distance for every
+ * region, the system view.  The first place is the only one that is free in
+ * plain builds and under ASan, TSan, UBSan and valgrind; the second takes larger
+ * regions, in plain builds.
  */
 #define DSM_BASE UINT64_C(0x550000000000)
 #define DSM_BASE_BYTES (UINT64_C(160) << 30)
+#define DSM_BASE_LARGE UINT64_C(0x100000000000)
+#define DSM_BASE_LARGE_BYTES (UINT64_C(4) << 40)
 
 struct dsm_host {
 	/* Constant once the job runs. */

@@ -21,8 +21,7 @@ enum dsm_mutant {
 #ifdef DSM_MUTANT
 #define DSM_MUTANT_PASTE(name) DSM_MUTANT_##name
 #define DSM_MUTANT_EXPAND(name) DSM_MUTANT_PASTE(name)
-#define DSM_BROKEN(name) \
-	(DSM_MUTANT_##name == DSM_MUTANT_EXPAND(DSM_MUTANT))
+#define DSM_BROKEN(name) (DSM_MUTANT_##name == DSM_MUTANT_EXPAND(DSM_MUTANT))
 #else
 #define DSM_BROKEN(name) 0
 #endif

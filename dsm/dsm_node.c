@@ -69,12 +69,12 @@ static void close_set(struct dsm_bits *b)
 
 static int open_sets(struct dsm_node *n)
 {
-	return open_set(&n->watched, n->pages) ?:
-	       open_set(&n->cached, n->pages) ?:
-	       open_set(&n->written, n->pages) ?:
-	       open_set(&n->pending, n->pages) ?:
-	       open_set(&n->marked, n->pages) ?:
-	       open_set(&n->shown, n->pages);
+	return open_set(&n->watched, n->pages)	       ?:
+		       open_set(&n->cached, n->pages)  ?:
+		       open_set(&n->written, n->pages) ?:
+		       open_set(&n->pending, n->pages) ?:
+		       open_set(&n->marked, n->pages)  ?:
+		       open_set(&n->shown, n->pages);
 }
 
 static size_t largest(size_t a, size_t b)
@@ -84,8 +84,7 @@ static size_t largest(size_t a, size_t b)
 
 static int open_memory(struct dsm_node *n)
 {
-	size_t unit_bytes = (size_t)1
-			    << (n->page_shift + DSM_UNIT_ORDER_MAX);
+	size_t unit_bytes = (size_t)1 << (n->page_shift + DSM_UNIT_ORDER_MAX);
 	size_t pages = n->pages, ranks = (size_t)n->ranks;
 
 	n->runs_max = largest(DSM_RUNS_MIN, DSM_DIFF_RUNS_MAX(unit_bytes));
@@ -116,14 +115,15 @@ static int open_memory(struct dsm_node *n)
 			return -ENOMEM;
 	}
 	if (!n->state || !n->order || !n->place_of || !n->enrolled ||
-	    !n->wrote || !n->home || !n->idle || !n->age ||
-	    !n->probe || !n->seen_pos || !n->floor_pos || !n->seen_ref ||
-	    !n->seen_name || !n->holds || !n->whole ||	    !n->runs || !n->scratch || !n->incoming || !n->entry || !n->thread)
+	    !n->wrote || !n->home || !n->idle || !n->age || !n->probe ||
+	    !n->seen_pos || !n->floor_pos || !n->seen_ref || !n->seen_name ||
+	    !n->holds || !n->whole || !n->runs || !n->scratch || !n->incoming ||
+	    !n->entry || !n->thread)
 		return -ENOMEM;
 	return open_sets(n) ?:
-	       dsm_heap_open(&n->heap, n->pages,
-			     pages < DSM_EXTENTS_MAX ? pages + 2 :
-						       DSM_EXTENTS_MAX);
+			      dsm_heap_open(&n->heap, n->pages,
+					    pages < DSM_EXTENTS_MAX ? pages + 2 :
+								      DSM_EXTENTS_MAX);
 }
 
 int dsm_node_open(struct dsm_node **out, const struct dsm_node_config *c,
@@ -307,8 +307,9 @@ static void describe_wait(char *text, size_t room, enum dsm_wait what,
 		snprintf(text, room, "all ranks to come to the barrier");
 		break;
 	case DSM_WAIT_THREADS:
-		snprintf(text, room,
-			 "the other threads of this rank to come to the barrier");
+		snprintf(
+			text, room,
+			"the other threads of this rank to come to the barrier");
 		break;
 	}
 }

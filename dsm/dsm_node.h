@@ -297,10 +297,10 @@ static inline bool dsm_home_here(const struct dsm_node *n, uint32_t unit)
 }
 
 /* Count something that belongs to a unit: a counter of dsm_place.def. */
-#define dsm_count(n, unit, name, nr)                                          \
-	do {                                                                  \
-		dsm_stat_add((n)->stats, name, nr);                           \
-		dsm_stat_add(&(n)->place[(n)->place_of[unit]], name, nr);     \
+#define dsm_count(n, unit, name, nr)                                      \
+	do {                                                              \
+		dsm_stat_add((n)->stats, name, nr);                       \
+		dsm_stat_add(&(n)->place[(n)->place_of[unit]], name, nr); \
 	} while (0)
 
 /*

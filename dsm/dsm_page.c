@@ -12,17 +12,17 @@
 
 #include <stddef.h>
 
-#define GO(to, what, reason)                                             \
-	{                                                                \
+#define GO(to, what, reason)                                              \
+	{                                                                 \
 		.kind = DSM_RULE_GO, .next = DSM_PG_##to, .acts = (what), \
-		.why = (reason)                                          \
+		.why = (reason)                                           \
 	}
-#define NOP(reason)                                  \
-	{                                            \
+#define NOP(reason)                                   \
+	{                                             \
 		.kind = DSM_RULE_NOP, .why = (reason) \
 	}
-#define BAD(reason)                                  \
-	{                                            \
+#define BAD(reason)                                   \
+	{                                             \
 		.kind = DSM_RULE_BAD, .why = (reason) \
 	}
 

@@ -25,16 +25,16 @@
 	X(HWATCH)          \
 	X(HGUARD)
 
-#define DSM_PAGE_EVENTS(X)                                               \
-	X(LOAD) /* a load faulted */                                     \
-	X(STORE) /* a store faulted; nobody shares it, if we are home */ \
-	X(STORE_SHARED) /* a store faulted; it has sharers */            \
-	X(OVERWRITE) /* all of it is about to be written */              \
-	X(GUARD) /* unchanged for long enough: write-protect it */       \
-	X(DROP) /* invalidated by a notice, or evicted */                \
-	X(SHARED) /* a first sharer has registered */                    \
-	X(UNSHARED) /* the last sharer has gone */                       \
-	X(GAIN) /* its home moves here; nobody has registered yet */     \
+#define DSM_PAGE_EVENTS(X)                                                \
+	X(LOAD) /* a load faulted */                                      \
+	X(STORE) /* a store faulted; nobody shares it, if we are home */  \
+	X(STORE_SHARED) /* a store faulted; it has sharers */             \
+	X(OVERWRITE) /* all of it is about to be written */               \
+	X(GUARD) /* unchanged for long enough: write-protect it */        \
+	X(DROP) /* invalidated by a notice, or evicted */                 \
+	X(SHARED) /* a first sharer has registered */                     \
+	X(UNSHARED) /* the last sharer has gone */                        \
+	X(GAIN) /* its home moves here; nobody has registered yet */      \
 	X(GAIN_SHARED) /* its home moves here; somebody has registered */ \
 	X(LOSE) /* its home moves away */
 
@@ -42,14 +42,14 @@ enum dsm_page_state {
 #define X(s) DSM_PG_##s,
 	DSM_PAGE_STATES(X)
 #undef X
-		DSM_PG_NR
+	DSM_PG_NR
 };
 
 enum dsm_page_event {
 #define X(e) DSM_EV_##e,
 	DSM_PAGE_EVENTS(X)
 #undef X
-		DSM_EV_NR
+	DSM_EV_NR
 };
 
 /* What a cell asks for, in the order in which it is done. */

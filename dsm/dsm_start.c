@@ -63,10 +63,10 @@ static int look_at_program(struct dl_phdr_info *info, size_t size, void *arg)
 		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
 
 		if (ph->p_type == PT_NOTE && !c->build_id_len)
-			find_build_id(c,
-				      (const char *)(info->dlpi_addr +
-						     ph->p_vaddr),
-				      ph->p_memsz);
+			find_build_id(
+				c,
+				(const char *)(info->dlpi_addr + ph->p_vaddr),
+				ph->p_memsz);
 	}
 	return 1;
 }
@@ -89,15 +89,17 @@ static void compare(struct dsm_host *h, const struct card *mine,
 		dsm_host_fail(h, "%s", text);
 	if (first->build_id_len != mine->build_id_len ||
 	    memcmp(first->build_id, mine->build_id, mine->build_id_len))
-		dsm_host_fail(h,
-			      "this rank runs another program, or another build of it, than rank 0");
+		dsm_host_fail(
+			h,
+			"this rank runs another program, or another build of it, than rank 0");
 	if (first->program != mine->program || first->libc != mine->libc)
-		dsm_host_fail(h,
-			      "program or libc are not loaded where rank 0 has them (%#llx, %#llx there; %#llx, %#llx here): address space randomisation must be off, as jiarun does it",
-			      (unsigned long long)first->program,
-			      (unsigned long long)first->libc,
-			      (unsigned long long)mine->program,
-			      (unsigned long long)mine->libc);
+		dsm_host_fail(
+			h,
+			"program or libc are not loaded where rank 0 has them (%#llx, %#llx there; %#llx, %#llx here): address space randomisation must be off, as jiarun does it",
+			(unsigned long long)first->program,
+			(unsigned long long)first->libc,
+			(unsigned long long)mine->program,
+			(unsigned long long)mine->libc);
 }
 
 void dsm_start_meet(struct dsm_host *h)

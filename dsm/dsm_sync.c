@@ -89,8 +89,7 @@ static void guard_marked(struct dsm_node *n)
 
 bool dsm_flush_idle(const struct dsm_node *n)
 {
-	return n->cfg.hardware ||
-	       (!n->watched.members && !dsm_dir_news(n));
+	return n->cfg.hardware || (!n->watched.members && !dsm_dir_news(n));
 }
 
 /*
@@ -101,8 +100,8 @@ bool dsm_flush_idle(const struct dsm_node *n)
 static void guard_beyond_budget(struct dsm_node *n)
 {
 	uint64_t now = n->env->now_ns(n->env_ctx);
-	uint64_t may = (now - n->flush_ns) * n->cfg.watch / 100 /
-		       DSM_COMPARE_NS;
+	uint64_t may =
+		(now - n->flush_ns) * n->cfg.watch / 100 / DSM_COMPARE_NS;
 
 	if (!n->cfg.watch || n->watched.members <= may + DSM_WATCH_MIN)
 		return;

@@ -39,14 +39,15 @@ bool dsm_tally_name_ok(const char *name)
 static void take_difference(struct dsm_stats *sum, struct dsm_stats *base,
 			    const struct dsm_stats *now)
 {
-#define STAT(name, unit, label, doc)                     \
-	do {                                             \
-		uint64_t v = dsm_stat_read(&now->name);  \
-                                                         \
-		dsm_stat_add(sum, name, v - base->name); \
-		base->name = v;                          \
-	} while (0);
-#include "dsm_stat.def"
+	const uint64_t *is = (const uint64_t *)now;
+	uint64_t *to = (uint64_t *)sum, *was = (uint64_t *)base;
+
+	for (unsigned int i = 0; i < DSM_STAT_NR; i++) {
+		uint64_t v = dsm_stat_read(&is[i]);
+
+		dsm_stat_add_u64(&to[i], v - was[i]);
+		was[i] = v;
+	}
 }
 
 static void close_phase(struct dsm_tally *t, const struct dsm_stats *now,

@@ -33,8 +33,9 @@ static void copy(struct dsm_node *n, char *dst, const char *src, size_t len)
 
 static void prepare(struct dsm_node *n, enum dsm_window w, uint32_t unit)
 {
-	dsm_must(n, sul_window_prepare(n->port, w, dsm_unit_off(n, unit),
-				       dsm_unit_bytes(n, unit)),
+	dsm_must(n,
+		 sul_window_prepare(n->port, w, dsm_unit_off(n, unit),
+				    dsm_unit_bytes(n, unit)),
 		 "making room for a page");
 }
 
@@ -63,7 +64,8 @@ void dsm_unit_fetch(struct dsm_node *n, uint32_t unit, uint32_t nr)
 			if (!get[i].done)
 				dsm_dir_get(n, unit + i * step,
 					    n->frame +
-						    dsm_unit_off(n, unit + i * step),
+						    dsm_unit_off(
+							    n, unit + i * step),
 					    NULL, &get[i]);
 		dsm_flush_port(n);
 		all = true;
@@ -158,8 +160,9 @@ bool dsm_unit_publish(struct dsm_node *n, uint32_t unit)
 		struct sul_mirror mirror = dsm_dir_mirror(n, unit);
 
 		/* From the twin: it keeps what was compared. */
-		dsm_must(n, sul_putv(n->port, dsm_home(n, unit), DSM_W_FRAME,
-				     off, n->twin + off, runs, nr, &mirror),
+		dsm_must(n,
+			 sul_putv(n->port, dsm_home(n, unit), DSM_W_FRAME, off,
+				  n->twin + off, runs, nr, &mirror),
 			 "sending a diff");
 		for (size_t i = 0; i < nr; i++)
 			bytes += runs[i].len;
@@ -287,8 +290,9 @@ static void merge(struct dsm_node *n, uint32_t unit, const char *news)
 			memcpy(frame + i, news + i, STEP);
 			memcpy(twin + i, news + i, STEP);
 		} else {
-			dsm_diff_merge(frame + i, watched ? twin + i : frame + i,
-				       news + i, STEP);
+			dsm_diff_merge(frame + i,
+				       watched ? twin + i : frame + i, news + i,
+				       STEP);
 		}
 		DSM_POINT(n);
 	}

@@ -178,8 +178,8 @@ static void put_held(FILE *f, struct sul_job *job, int rank)
 	for (int slot = 0; slot < DSM_HELD_THREADS; slot++)
 		for (int i = 0; i < DSM_HELD_DEPTH; i++) {
 			const struct dsm_held *h = &t->held[slot][i];
-			uint64_t lock = __atomic_load_n(&h->lock,
-							__ATOMIC_ACQUIRE);
+			uint64_t lock =
+				__atomic_load_n(&h->lock, __ATOMIC_ACQUIRE);
 
 			if (!lock)
 				continue;
@@ -298,9 +298,10 @@ static int stats_print(FILE *f, const struct jiarun_options *o,
 
 int jiarun_report_stats(struct sul_job *job, const struct jiarun_options *o)
 {
-	const uint64_t **counters = calloc((size_t)o->ranks, sizeof(*counters));
+	const uint64_t **counters =
+		calloc((size_t)o->ranks, sizeof(uint64_t *));
 	const struct dsm_tally **tally =
-		calloc((size_t)o->ranks, sizeof(*tally));
+		calloc((size_t)o->ranks, sizeof(struct dsm_tally *));
 	struct jiarun_counts c = { counters, tally, o->ranks };
 	FILE *f = stderr;
 	int err = -1;

@@ -48,7 +48,8 @@ static void add_name(struct jiarun_names *out, const char *name)
 		if (!strcmp(out->name[i], name))
 			return;
 	if (out->nr < JIARUN_NAMES_MAX)
-		strcpy(out->name[out->nr++], name);
+		snprintf(out->name[out->nr++], sizeof(out->name[0]), "%s",
+			 name);
 }
 
 void jiarun_tally_names(struct jiarun_names *out, enum jiarun_tally_kind kind,

@@ -82,8 +82,8 @@ static void a_result_may_take_its_operands_place(void)
 		mine[i] = jia_pid + i;
 	jia_reduce(mine, mine, NR, SUM_DOUBLE, 0);
 	for (int i = 0; i < NR; i++)
-		CHECK(mine[i] == (double)(hostc * i + hostc * (hostc - 1) / 2), "%g",
-		      mine[i]);
+		CHECK(mine[i] == (double)(hostc * i + hostc * (hostc - 1) / 2),
+		      "%g", mine[i]);
 	jia_reduce(mine, x, NR, MAX_DOUBLE, hostc - 1);
 	CHECK(x[NR - 1] == mine[NR - 1], "in shared memory: %g", x[NR - 1]);
 	jia_barrier();

@@ -27,8 +27,7 @@ static enum dsm_access access_of(enum dsm_page_state s)
 	return DSM_ACCESS_NONE;
 }
 
-static void expect(struct sim_node *n, uint32_t unit, bool is,
-		   const char *what)
+static void expect(struct sim_node *n, uint32_t unit, bool is, const char *what)
 {
 	if (!is)
 		sim_violation(n->run,
@@ -68,8 +67,7 @@ static void check_unit(struct sim_node *n, uint32_t unit)
 	enum dsm_page_state s = d->state[unit];
 	bool watched = s == DSM_PG_WATCH || s == DSM_PG_HWATCH;
 	bool copy = s == DSM_PG_WATCH || s == DSM_PG_READ;
-	bool home = s == DSM_PG_OWN || s == DSM_PG_HWATCH ||
-		    s == DSM_PG_HGUARD;
+	bool home = s == DSM_PG_OWN || s == DSM_PG_HWATCH || s == DSM_PG_HGUARD;
 
 	expect(n, unit, home == dsm_home_here(d, unit), "home or not?");
 	expect(n, unit, watched == dsm_bits_test(&d->watched, unit),
@@ -102,11 +100,11 @@ static void check_node(struct sim_node *n)
 	}
 	if (cached != d->cached_pages || d->pending.members ||
 	    d->marked.members)
-		sim_violation(n->run,
-			      "at the end node %d counts %u cached pages of %u, pending %u, marked %u",
-			      n->rank, (uint32_t)d->cached_pages,
-			      (uint32_t)cached, d->pending.members,
-			      d->marked.members);
+		sim_violation(
+			n->run,
+			"at the end node %d counts %u cached pages of %u, pending %u, marked %u",
+			n->rank, (uint32_t)d->cached_pages, (uint32_t)cached,
+			d->pending.members, d->marked.members);
 }
 
 static void check_item(struct sim_run *run, const struct sim_item *it)
@@ -123,11 +121,11 @@ static void check_item(struct sim_run *run, const struct sim_item *it)
 		       it->off,
 	       it->size);
 	if (got != it->truth)
-		sim_violation(run,
-			      "at the end page %u at its home, node %d, offset %u size %u (rule %d %u): 0x%llx, want 0x%llx",
-			      page, home, it->off, it->size, (int)it->rule,
-			      it->which, (unsigned long long)got,
-			      (unsigned long long)it->truth);
+		sim_violation(
+			run,
+			"at the end page %u at its home, node %d, offset %u size %u (rule %d %u): 0x%llx, want 0x%llx",
+			page, home, it->off, it->size, (int)it->rule, it->which,
+			(unsigned long long)got, (unsigned long long)it->truth);
 }
 
 void sim_check(struct sim_run *run)

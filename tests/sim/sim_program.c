@@ -168,7 +168,7 @@ static void hold_unit(struct sim_thread *t)
 		overwrite(t, it, unit);
 	for (uint32_t i = sim_below(&t->run->rng, 4); i; i--) {
 		if (write)
-			store(t, it, draw_value(&t->run->rng, it));
+			store_and_undo(t, it);
 		else
 			load(t, it);
 		sul_sim_point(t->run->world);

@@ -6,8 +6,8 @@
 #include "dsm_page.h"
 #include "tests.h"
 
-#define EACH_CELL(s, e)                          \
-	for (int s = 0; s < DSM_PG_NR; s++)      \
+#define EACH_CELL(s, e)                     \
+	for (int s = 0; s < DSM_PG_NR; s++) \
 		for (int e = 0; e < DSM_EV_NR; e++)
 
 static const struct dsm_page_rule *rule(int s, int e)
