@@ -518,7 +518,7 @@ uint64_t dsm_message_recv(struct dsm_host *h, enum dsm_message_class class,
 	int c = (int)IN_PIECES;
 
 	pthread_mutex_lock(&in->lock);
-	m = await_locked(h, class, from, tag);
+	m = await_locked(h, (int)class, from, tag);
 	if (m->len > room)
 		dsm_host_fail(
 			h,
