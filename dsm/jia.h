@@ -187,7 +187,7 @@ JIA_API int jia_recv(char *buf, int len, int fromproc, int tag);
 JIA_API void jia_reduce(char *snd, char *rcv, int count, int op, int root);
 JIA_API void jia_bcast(char *buf, int len, int root);
 #endif
-/* Measure how fast each rank computes at present (it takes 2 ms).  Collective.
+/* Measure how fast each rank computes at present (it takes 10 ms).  Collective.
  * With jia_config(LOADBAL, ON), jia_divtask() goes by that from now on. */
 JIA_API void jia_loadcheck(void);
 /* In: the first and the last of a range, the same on all ranks.  Out: the first

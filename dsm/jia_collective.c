@@ -219,7 +219,10 @@ void jia_bcast(void *buf, int len, int root)
 /* --- sharing out work ---------------------------------------------------------------- */
 
 enum {
-	PROBE_NS = 2000000, /* how long the power is measured */
+	PROBE_NS = 10000000, /* how long the power is measured: a few time
+			      * slices of a processor that is shared */
+	POWER_RATIO_MAX = 16, /* between two ranks: a rank that just did not
+			       * get a processor is not that slow for long */
 	PROBE_STEPS = 20000 /* between two looks at the clock */
 };
 
@@ -248,6 +251,18 @@ static double measure_power(void)
 	return (double)steps / (double)(now - start);
 }
 
+static void bound_powers(struct dsm_host *h)
+{
+	double most = 0;
+
+	for (int i = 0; i < hostc; i++)
+		if (h->power[i] > most)
+			most = h->power[i];
+	for (int i = 0; i < hostc; i++)
+		if (h->power[i] < most / POWER_RATIO_MAX)
+			h->power[i] = most / POWER_RATIO_MAX;
+}
+
 void jia_loadcheck(void)
 {
 	static const struct operation sum = { sizeof(double), SUM_INT,
@@ -261,6 +276,7 @@ void jia_loadcheck(void)
 	memset(h->power, 0, nr * sizeof(double));
 	h->power[jia_pid] = measure_power();
 	reduce(&t, h->power, nr, &sum);
+	bound_powers(h);
 	dsm_public_leave();
 }
 
