@@ -151,7 +151,7 @@ static void repair_run(struct dsm_node *n, uint32_t unit, uint32_t nr,
 	uint32_t step = dsm_unit_pages(n, unit);
 
 	if (rule->kind == DSM_RULE_GO && rule->acts & DSM_ACT_FETCH)
-		dsm_unit_fetch(n, unit, nr);
+		dsm_unit_fetch(n, unit, nr, rule->acts & DSM_ACT_TWIN);
 	for (uint32_t i = 0; i < nr; i++)
 		dsm_unit_event(n, unit + i * step, e, DSM_ACT_FETCH | raise);
 	if (rule->kind == DSM_RULE_GO && rule->acts & raise)

@@ -358,8 +358,9 @@ struct sul_mirror dsm_dir_mirror(const struct dsm_node *n, uint32_t unit);
 /* Do what the table says; @done: acts that have been done already. */
 void dsm_unit_event(struct dsm_node *n, uint32_t unit, enum dsm_page_event e,
 		    unsigned int done);
-/* Get @nr units that follow each other into their frames, registered. */
-void dsm_unit_fetch(struct dsm_node *n, uint32_t unit, uint32_t nr);
+/* Get @nr units that follow each other into their frames, registered.  @twins:
+ * they are given twins next, so the frames will be worked on at once. */
+void dsm_unit_fetch(struct dsm_node *n, uint32_t unit, uint32_t nr, bool twins);
 /* Let the program at them: what the page table calls RAISE. */
 void dsm_unit_raise(struct dsm_node *n, uint32_t unit, uint32_t pages,
 		    enum dsm_access access);

@@ -53,12 +53,14 @@ static void count_fetch(struct dsm_node *n, uint32_t unit)
 	dsm_count(n, unit, getp, 1);
 }
 
-void dsm_unit_fetch(struct dsm_node *n, uint32_t unit, uint32_t nr)
+void dsm_unit_fetch(struct dsm_node *n, uint32_t unit, uint32_t nr, bool twins)
 {
 	uint32_t step = dsm_unit_pages(n, unit);
 	struct dsm_get get[DSM_RUN_MAX] = { 0 };
 	bool all;
 
+	for (uint32_t i = 0; twins && i < nr; i++)
+		prepare(n, DSM_W_FRAME, unit + i * step);
 	do {
 		for (uint32_t i = 0; i < nr; i++)
 			if (!get[i].done)
@@ -247,7 +249,7 @@ void dsm_unit_event(struct dsm_node *n, uint32_t unit, enum dsm_page_event e,
 			dsm_page_state_name(was), dsm_page_event_name(e),
 			rule->why ?: "no rule");
 	if (acts & DSM_ACT_FETCH)
-		dsm_unit_fetch(n, unit, 1);
+		dsm_unit_fetch(n, unit, 1, acts & DSM_ACT_TWIN);
 	if (acts & DSM_ACT_ENROL) {
 		dsm_dir_enrol(n, unit);
 		n->whole[unit] = !DSM_BROKEN(overwrite_diff);
