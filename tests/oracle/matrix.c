@@ -60,6 +60,8 @@ static const struct row ends[] = {
 	/* 8 ranks of them must fit the memory of a small machine */
 	{ U32, "log", 0, 16, 1u << 20, "" },
 	{ U32, "releases", 0, 4, 1u << 15, "" },
+	/* every round names locks by addresses of its own */
+	{ U32, "names", 0, 1u << 18, 1u << 22, "" },
 	/* at least what jia_threads() is told */
 	{ U32, "threads", 0, 3, 256, "" },
 };

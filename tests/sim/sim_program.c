@@ -345,13 +345,16 @@ static void section(struct sim_thread *t)
 /* --- flags ------------------------------------------------------------------------------------ */
 
 /* Before rendezvous @nr one thread sets its flag, and others may wait for it;
- * the flag of the one before has been seen by all who wanted to. */
+ * those of the two before (one of them may have had none) have been seen by all
+ * who wanted to. */
 static void use_flag(struct sim_thread *t, uint32_t nr)
 {
 	struct sim_record *r = &t->run->record;
 
 	if (!t->id) {
 		dsm_flag_reset(t->node->dsm, (int)((nr - 1) % DSM_FLAGS));
+		dsm_flag_reset(t->node->dsm,
+			       (int)((nr + DSM_FLAGS - 2) % DSM_FLAGS));
 		r->flag = nr;
 		dsm_flag_set(t->node->dsm, (int)(nr % DSM_FLAGS));
 	} else if (sim_below(&t->run->rng, 2)) {
@@ -367,17 +370,22 @@ static void use_flag(struct sim_thread *t, uint32_t nr)
 
 /* --- collective ----------------------------------------------------------------------------- */
 
+static void rendezvous(struct sim_thread *t, enum dsm_meeting kind)
+{
+	doing(t, kind == DSM_MEET_WAIT ? "wait" : "barrier", t->meetings);
+	sim_record_arrive(&t->run->record);
+	dsm_barrier(t->dsm, kind);
+	sim_record_depart(t, ++t->meetings, kind == DSM_MEET_BARRIER);
+	t->run->ops++;
+}
+
 static void meet(struct sim_thread *t, enum dsm_meeting kind)
 {
 	if (has_condition(t))
 		last_broadcast(t);
 	if (t->run->plan.conds)
 		use_flag(t, t->meetings + 1);
-	doing(t, kind == DSM_MEET_WAIT ? "wait" : "barrier", t->meetings);
-	sim_record_arrive(&t->run->record);
-	dsm_barrier(t->dsm, kind);
-	sim_record_depart(t, ++t->meetings, kind == DSM_MEET_BARRIER);
-	t->run->ops++;
+	rendezvous(t, kind);
 }
 
 /* The same on all nodes: drawn from seed, allocation, and how often. */
@@ -437,7 +445,9 @@ static void reallocate(struct sim_thread *t, uint32_t epoch)
 	if (!t->slot && dsm_free(t->node->dsm, run->record.alloc[a].page))
 		sim_violation(run, "node %d cannot free page %u", t->node->rank,
 			      run->record.alloc[a].page);
-	meet(t, DSM_MEET_WAIT);
+	/* Nobody acquires anything meanwhile: he might refresh a copy of his
+	 * from a home that has let go already.  As in jia_free(). */
+	rendezvous(t, DSM_MEET_WAIT);
 	sim_record_free(&run->record, a, epoch + 2);
 	if (!t->slot)
 		allocate(t, a, epoch + 2);
