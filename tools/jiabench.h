@@ -92,6 +92,7 @@ struct bench_board {
 	struct bench_word traced; /* 1: it is traced; 2: that cannot be */
 	struct bench_word
 		asked; /* of hand_over: who comes next is in the queue */
+	struct bench_word got; /* ... in which turn the lock was got last */
 	uint64_t gave_ns; /* ... and when the lock was given */
 	uint64_t calls; /* the tracer's count */
 	struct bench_samples floor[BENCH_FLOORS];

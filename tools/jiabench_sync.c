@@ -130,8 +130,11 @@ static void get(struct bench *b, uint32_t i, volatile uint32_t *word)
 	uint64_t start, end;
 	uint32_t seen;
 
+	/* He whom we gave it to has it: else we could overtake him. */
+	bench_await(&b->board->got, i - 1);
 	bench_set(&b->board->asked, i);
 	jia_lock(lock_of(0));
+	bench_set(&b->board->got, i);
 	seen = *word;
 	end = bench_now_ns();
 	start = __atomic_load_n(&b->board->gave_ns, __ATOMIC_ACQUIRE);
@@ -166,8 +169,10 @@ static void hand_over(struct bench *b, uint64_t pause_us)
 {
 	uint32_t *word = jia_malloc_on(PAGE, PAGE, b->home);
 
-	if (!jia_pid)
+	if (!jia_pid) {
 		bench_set(&b->board->asked, 0);
+		bench_set(&b->board->got, 0);
+	}
 	jia_barrier();
 	if (!jia_pid) {
 		jia_lock(lock_of(0));
