@@ -199,13 +199,13 @@ int dsm_fault(struct dsm_node *n, struct dsm_thread *t, uint32_t page,
 	uint32_t unit;
 	int err = 0;
 
-	n->env->enter(n->env_ctx);
+	dsm_enter(n, t);
 	unit = dsm_unit_of(n, page);
 	if (dsm_home(n, unit) < 0)
 		err = -EFAULT;
 	else
 		repair(n, t, unit, store);
 	dsm_stat_add(n->stats, segv_ns, n->env->now_ns(n->env_ctx) - start);
-	n->env->leave(n->env_ctx);
+	dsm_leave(n);
 	return err;
 }
