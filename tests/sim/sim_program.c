@@ -107,6 +107,14 @@ static void access_item(struct sim_thread *t)
 
 /* --- pages that are held accessible ---------------------------------------------------------- */
 
+/* Does @other lie in @unit, of which @it is one item? */
+static bool in_unit(const struct sim_thread *t, const struct sim_item *it,
+		    const struct sim_item *other, uint32_t unit)
+{
+	return other->alloc == it->alloc &&
+	       dsm_unit_of(t->node->dsm, sim_page(t, other)) == unit;
+}
+
 /* May @t write all items of the unit that @it is in?  It then says so. */
 static bool may_overwrite(struct sim_thread *t, const struct sim_item *it,
 			  uint32_t unit)
@@ -116,8 +124,7 @@ static bool may_overwrite(struct sim_thread *t, const struct sim_item *it,
 	for (uint32_t i = 0; i < r->nr_items; i++) {
 		struct sim_item *other = &r->item[i];
 
-		if (other->alloc != it->alloc ||
-		    dsm_unit_of(t->node->dsm, sim_page(t, other)) != unit)
+		if (!in_unit(t, it, other, unit))
 			continue;
 		if (other->rule != SIM_RULE_EPOCH ||
 		    !sim_record_may(t, other, true))
@@ -134,8 +141,7 @@ static void overwrite(struct sim_thread *t, const struct sim_item *it,
 	for (uint32_t i = 0; i < r->nr_items; i++) {
 		struct sim_item *other = &r->item[i];
 
-		if (other->alloc != it->alloc ||
-		    dsm_unit_of(t->node->dsm, sim_page(t, other)) != unit)
+		if (!in_unit(t, it, other, unit))
 			continue;
 		store(t, other, draw_value(&t->run->rng, other));
 		sul_sim_point(t->run->world);
