@@ -2,8 +2,10 @@
 /*
  * lu.c - LU factorization of a dense matrix without pivoting, by blocks.
  *
- * Role: the SPLASH-style program: blocks are dealt to a grid of ranks, each is
- *   contiguous in memory and at home where it is written.
+ * Role: the program with one writer for everything: blocks are dealt to a grid
+ *   of ranks, each is contiguous in memory and at home where it is written.
+ *   With --plain the matrix lies in memory by rows instead: then a page belongs
+ *   to several ranks, which is false sharing.
  * Invariant: a block is written by its owner only; others read it only after
  *   the barrier that follows its last change.  So there are no diffs, and a
  *   block that was fetched stays valid.
@@ -17,6 +19,14 @@
  *
  * The matrix is a formula with a dominant diagonal: it needs no pivoting, and
  * rank 0 can make it again to check the residual of a solve.
+ *
+ * After: Dongarra, Gustavson and Karp, Implementing linear algebra algorithms
+ * for dense matrices on a vector pipeline machine, SIAM Review 26 (1984); the
+ * contiguous blocks: Woo, Singh and Hennessy, The performance advantages of
+ * integrating block data transfer in cache-coherent multiprocessors (1994).
+ * In the statistics: the pages fetched, which the program compares with those
+ * that must be because each rank writes its own blocks only; no diffs.  With
+ * --plain: diffs, pages written by several ranks, and far more fetches.
  */
 #include "app.h"
 
@@ -28,9 +38,13 @@
 #define RESIDUAL_MAX 16.0
 
 struct lu {
+	const struct app *app;
 	long n, b; /* rows, rows of a block */
 	long nb; /* blocks in a row: the last may be narrower */
 	int grid_rows, grid_cols;
+	long prefetch;
+	long plain; /* the matrix lies in memory by rows */
+	long stride; /* from a row of a block to the next */
 	double **block; /* [i * nb + j]: this rank's pointers to all blocks */
 };
 
@@ -61,43 +75,82 @@ static int owner(const struct lu *m, long i, long j)
 
 static bool is_mine(const struct lu *m, long i, long j)
 {
-	return owner(m, i, j) == jia_pid;
+	return owner(m, i, j) == m->app->rank;
 }
 
 /* The grid of all ranks that is nearest to a square, wider than high. */
 static void choose_grid(struct lu *m)
 {
 	m->grid_rows = 1;
-	for (int r = 2; r * r <= hostc; r++)
-		if (hostc % r == 0)
+	for (int r = 2; r * r <= m->app->ranks; r++)
+		if (m->app->ranks % r == 0)
 			m->grid_rows = r;
-	m->grid_cols = hostc / m->grid_rows;
+	m->grid_cols = m->app->ranks / m->grid_rows;
 }
 
-/* One allocation per rank holds its blocks, one after the other. */
-static void allocate(struct lu *m)
+/* The @n-th block in the order in which they become final: those of a step are
+ * the one on the diagonal, the rest of its column, the rest of its row. */
+static void nth_final(const struct lu *m, long n, long *i, long *j)
 {
-	size_t size = (size_t)(m->b * m->b), blocks = (size_t)(m->nb * m->nb);
-	size_t *used = app_calloc((size_t)hostc, sizeof(*used));
-	double **base = app_calloc((size_t)hostc, sizeof(*base));
+	long k = 0, more;
 
-	m->block = app_calloc(blocks, sizeof(*m->block));
+	while (n > (more = 2 * (m->nb - k - 1))) {
+		n -= more + 1;
+		k++;
+	}
+	more /= 2;
+	*i = n <= more ? k + n : k;
+	*j = n <= more ? k : k + n - more;
+}
+
+/* One allocation per rank holds its blocks, in the order in which they become
+ * final: what is fetched along with a block can be used at the same time. */
+static void allocate_blocks(struct lu *m)
+{
+	size_t size = (size_t)(m->b * m->b);
+	size_t *used = app_calloc((size_t)m->app->ranks, sizeof(*used));
+	double **base = app_calloc((size_t)m->app->ranks, sizeof(*base));
+
 	for (long i = 0; i < m->nb; i++)
 		for (long j = 0; j < m->nb; j++)
 			used[owner(m, i, j)] += size;
-	for (int r = 0; r < hostc; r++) {
-		base[r] = app_malloc_on(r, used[r] * sizeof(double));
+	for (int r = 0; r < m->app->ranks; r++) {
+		base[r] = app_malloc_on(m->app, "blocks", r,
+					used[r] * sizeof(double));
 		used[r] = 0;
 	}
-	for (long i = 0; i < m->nb; i++)
-		for (long j = 0; j < m->nb; j++) {
-			int r = owner(m, i, j);
+	for (long n = 0; n < m->nb * m->nb; n++) {
+		long i, j;
+		int r;
 
-			m->block[i * m->nb + j] = base[r] + used[r];
-			used[r] += size;
-		}
+		nth_final(m, n, &i, &j);
+		r = owner(m, i, j);
+		m->block[i * m->nb + j] = base[r] + used[r];
+		used[r] += size;
+	}
 	free(base);
 	free(used);
+}
+
+static void allocate_plain(struct lu *m)
+{
+	double *base = app_malloc(m->app, "matrix",
+				  (size_t)(m->n * m->n) * sizeof(double));
+
+	for (long i = 0; i < m->nb; i++)
+		for (long j = 0; j < m->nb; j++)
+			m->block[i * m->nb + j] =
+				base + i * m->b * m->n + j * m->b;
+}
+
+static void allocate(struct lu *m)
+{
+	m->block = app_calloc((size_t)(m->nb * m->nb), sizeof(*m->block));
+	m->stride = m->plain ? m->n : m->b;
+	if (m->plain)
+		allocate_plain(m);
+	else
+		allocate_blocks(m);
 }
 
 static void fill_block(const struct lu *m, long bi, long bj)
@@ -106,7 +159,7 @@ static void fill_block(const struct lu *m, long bi, long bj)
 
 	for (long i = 0; i < extent(m, bi); i++)
 		for (long j = 0; j < extent(m, bj); j++)
-			a[i * m->b + j] =
+			a[i * m->stride + j] =
 				element(m->n, bi * m->b + i, bj * m->b + j);
 }
 
@@ -118,7 +171,7 @@ static void fill(const struct lu *m)
 				fill_block(m, i, j);
 }
 
-/* --- the four kernels: blocks have a row length of @b ------------------------- */
+/* --- the four kernels: rows of a block are @b apart ------------------------- */
 
 /* y -= f * x */
 static void subtract(double *restrict y, const double *restrict x, double f,
@@ -173,8 +226,8 @@ static void update(const struct lu *m, long i, long j, long k)
 
 	for (long r = 0; r < rows; r++)
 		for (long x = 0; x < inner; x++)
-			subtract(a + r * m->b, top + x * m->b,
-				 left[r * m->b + x], cols);
+			subtract(a + r * m->stride, top + x * m->stride,
+				 left[r * m->stride + x], cols);
 }
 
 /* --- the factorization ---------------------------------------------------------- */
@@ -186,11 +239,11 @@ static void solve_perimeter(const struct lu *m, long k)
 
 	for (long i = k + 1; i < m->nb; i++) {
 		if (is_mine(m, k, i))
-			solve_right(block_of(m, k, i), diag, m->b, size,
+			solve_right(block_of(m, k, i), diag, m->stride, size,
 				    extent(m, i));
 		if (is_mine(m, i, k))
-			solve_below(block_of(m, i, k), diag, m->b, extent(m, i),
-				    size);
+			solve_below(block_of(m, i, k), diag, m->stride,
+				    extent(m, i), size);
 	}
 }
 
@@ -206,21 +259,98 @@ static void factorize(const struct lu *m)
 {
 	for (long k = 0; k < m->nb; k++) {
 		if (is_mine(m, k, k))
-			factor(block_of(m, k, k), m->b, extent(m, k));
-		jia_barrier();
+			factor(block_of(m, k, k), m->stride, extent(m, k));
+		app_barrier(m->app);
 		if (k + 1 == m->nb)
 			break;
 		solve_perimeter(m, k);
-		jia_barrier();
+		app_barrier(m->app);
 		update_interior(m, k);
 	}
+}
+
+/* --- what has to be fetched ----------------------------------------------------
+
+ * Whoever writes a block reads the two blocks that each step updates it with.
+ * They are final then, so one fetch of each page is enough, and with contiguous
+ * blocks none less will do: their pages have other homes.
+ */
+
+static bool owns_in_row(const struct lu *m, long i, long from)
+{
+	for (long j = from; j < m->nb && j < from + m->grid_cols; j++)
+		if (is_mine(m, i, j))
+			return true;
+	return false;
+}
+
+static bool owns_in_column(const struct lu *m, long j, long from)
+{
+	for (long i = from; i < m->nb && i < from + m->grid_rows; i++)
+		if (is_mine(m, i, j))
+			return true;
+	return false;
+}
+
+static bool is_read(const struct lu *m, long i, long j)
+{
+	if (i > j)
+		return owns_in_row(m, i, j + 1);
+	if (i < j)
+		return owns_in_column(m, j, i + 1);
+	return owns_in_row(m, i, i + 1) || owns_in_column(m, i, i + 1);
+}
+
+/* The distinct pages of other ranks' blocks that this rank reads.  Blocks of a
+ * rank follow each other in the order in which they are met here. */
+static double pages_to_fetch(const struct lu *m)
+{
+	uintptr_t *last = app_calloc((size_t)m->app->ranks, sizeof(*last));
+	size_t bytes = (size_t)(m->b * m->b) * sizeof(double);
+	double pages = 0;
+
+	for (long n = 0; n < m->nb * m->nb; n++) {
+		uintptr_t from, to;
+		long i, j;
+		int r;
+
+		nth_final(m, n, &i, &j);
+		r = owner(m, i, j);
+		if (r == m->app->rank || !is_read(m, i, j))
+			continue;
+		from = (uintptr_t)block_of(m, i, j);
+		to = (from + bytes - 1) / APP_PAGE;
+		from /= APP_PAGE;
+		from = last[r] == from ? from + 1 : from;
+		pages += (double)(to + 1 - from);
+		last[r] = to;
+	}
+	free(last);
+	return pages;
+}
+
+static void report_fetches(const struct app *a, const struct lu *m)
+{
+	double v[2] = { a->traffic.fetched, 0 };
+
+	if (!a->traffic.counted)
+		return;
+	v[1] = m->plain ? 0 : pages_to_fetch(m);
+	app_sum(a, v, 2);
+	if (a->rank)
+		return;
+	printf("lu: pages fetched by %d ranks: %.0f", a->ranks, v[0]);
+	if (!m->plain)
+		printf(", at least %.0f by the owners of what they compute",
+		       v[1]);
+	putchar('\n');
 }
 
 /* --- the check, by rank 0 -------------------------------------------------------- */
 
 static double factored(const struct lu *m, long i, long j)
 {
-	return block_of(m, i / m->b, j / m->b)[i % m->b * m->b + j % m->b];
+	return block_of(m, i / m->b, j / m->b)[i % m->b * m->stride + j % m->b];
 }
 
 /* x = U^-1 L^-1 x */
@@ -234,14 +364,6 @@ static void solve(const struct lu *m, double *x)
 			x[i] -= factored(m, i, j) * x[j];
 		x[i] /= factored(m, i, i);
 	}
-}
-
-/* The larger of the two, or NaN if either is: fmax() would hide it. */
-static double worse(double a, double b)
-{
-	if (isnan(a) || isnan(b))
-		return (double)NAN;
-	return a > b ? a : b;
 }
 
 /* |Ax - b| / (eps n (|A| |x| + |b|)) in the largest-element norms, for a b of
@@ -264,10 +386,10 @@ static double scaled_residual(const struct lu *m)
 			r += e * x[j];
 			row += fabs(e);
 		}
-		a_norm = worse(a_norm, row);
-		x_norm = worse(x_norm, fabs(x[i]));
-		b_norm = worse(b_norm, fabs(rhs[i]));
-		r_norm = worse(r_norm, fabs(r));
+		a_norm = app_worse(a_norm, row);
+		x_norm = app_worse(x_norm, fabs(x[i]));
+		b_norm = app_worse(b_norm, fabs(rhs[i]));
+		r_norm = app_worse(r_norm, fabs(r));
 	}
 	free(rhs);
 	free(x);
@@ -275,7 +397,7 @@ static double scaled_residual(const struct lu *m)
 	       (DBL_EPSILON * (double)m->n * (a_norm * x_norm + b_norm));
 }
 
-int main(int argc, char **argv)
+int app_main(int argc, char **argv)
 {
 	struct lu m = { 0 };
 	const struct app_opt opts[] = {
@@ -283,6 +405,11 @@ int main(int argc, char **argv)
 		  "rows and columns of the matrix" },
 		{ 'b', "block", "B", &m.b, 32, 16, 1, 1024,
 		  "rows and columns of a block" },
+		{ 'p', "prefetch", "N", &m.prefetch, 2, 2, 0, 64,
+		  "libjia's parameter: pages fetched ahead, at most; more are "
+		  "fewer faults, but some of the pages are not final" },
+		{ '\0', "plain", NULL, &m.plain, 0, 0, 0, 1,
+		  "the matrix by rows, not by blocks" },
 	};
 	struct app a = { .name = "lu",
 			 .about = "Blocked LU factorization of a dense matrix "
@@ -291,9 +418,13 @@ int main(int argc, char **argv)
 			 .opts = opts,
 			 .nopts = sizeof(opts) / sizeof(opts[0]) };
 	double residual = 0;
+	char prefetch[24];
 
 	app_init(&a, argc, argv);
+	m.app = &a;
 	m.nb = (m.n + m.b - 1) / m.b;
+	snprintf(prefetch, sizeof(prefetch), "%ld", m.prefetch);
+	app_set(&a, "prefetch", prefetch);
 	choose_grid(&m);
 	allocate(&m);
 	fill(&m);
@@ -302,7 +433,8 @@ int main(int argc, char **argv)
 	app_end(&a);
 	app_report(&a, "%ld x %ld doubles, blocks of %ld, %d x %d grid", m.n,
 		   m.n, m.b, m.grid_rows, m.grid_cols);
-	if (jia_pid == 0)
+	report_fetches(&a, &m);
+	if (a.rank == 0)
 		residual = scaled_residual(&m);
 	free(m.block);
 	return app_verdict(&a, residual < RESIDUAL_MAX,

@@ -18,11 +18,12 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "text_file.h"
 
 enum {
 	TSP_MAX = 64, /* cities; a set of them is one word */
@@ -37,30 +38,11 @@ struct tsp_problem {
 };
 
 struct tsplib_file {
-	FILE *f;
-	const char *path;
-	int line;
-	char *why; /* of @size bytes: what is wrong */
-	size_t size;
+	struct text_file in;
 	char type[32], format[32];
 	struct tsp_problem *p;
 	bool complete; /* a section has given the distances */
 };
-
-/* Note what is wrong; returns -EINVAL. */
-__attribute__((format(printf, 2, 3))) static int
-tsplib_bad(struct tsplib_file *t, const char *fmt, ...)
-{
-	int len = snprintf(t->why, t->size, "%s:%d: ", t->path, t->line);
-	va_list ap;
-
-	if (len >= 0 && (size_t)len < t->size) {
-		va_start(ap, fmt);
-		vsnprintf(t->why + len, t->size - (size_t)len, fmt, ap);
-		va_end(ap);
-	}
-	return -EINVAL;
-}
 
 /* --- distances ------------------------------------------------------------------ */
 
@@ -130,33 +112,34 @@ static int tsplib_number(struct tsplib_file *t, double *out)
 	size_t len = 0;
 	int c;
 
-	while ((c = getc(t->f)) != EOF && isspace(c))
-		t->line += c == '\n';
-	for (; c != EOF && !isspace(c); c = getc(t->f)) {
+	while ((c = getc(t->in.f)) != EOF && isspace(c))
+		t->in.line += c == '\n';
+	for (; c != EOF && !isspace(c); c = getc(t->in.f)) {
 		if (len == sizeof(word) - 1)
-			return tsplib_bad(t, "a number of more than %zu digits",
-					  len);
+			return text_bad(&t->in,
+					"a number of more than %zu digits",
+					len);
 		word[len++] = (char)c;
 	}
-	ungetc(c, t->f);
+	ungetc(c, t->in.f);
 	word[len] = '\0';
 	if (!len)
-		return tsplib_bad(t,
-				  "the file ends in the middle of a section");
+		return text_bad(&t->in,
+				"the file ends in the middle of a section");
 	*out = strtod(word, &end);
 	if (*end || !isfinite(*out) || fabs(*out) > TSP_FAR)
-		return tsplib_bad(t, "'%s' is not a number (at most %d)", word,
-				  TSP_FAR);
+		return text_bad(&t->in, "'%s' is not a number (at most %d)",
+				word, TSP_FAR);
 	return 0;
 }
 
 static int tsplib_set(struct tsplib_file *t, int i, int j, double d)
 {
 	if (d < 0 || d > TSP_FAR || d != trunc(d))
-		return tsplib_bad(t,
-				  "the distance %g between %d and %d is not a "
-				  "whole number (0..%d)",
-				  d, i + 1, j + 1, TSP_FAR);
+		return text_bad(&t->in,
+				"the distance %g between %d and %d is not a "
+				"whole number (0..%d)",
+				d, i + 1, j + 1, TSP_FAR);
 	t->p->dist[i][j] = (int)d;
 	return 0;
 }
@@ -170,13 +153,14 @@ static int tsplib_weights(struct tsplib_file *t)
 	double d;
 
 	if (strcmp(t->type, "EXPLICIT") != 0)
-		return tsplib_bad(t, "a matrix, but EDGE_WEIGHT_TYPE is '%s'",
-				  t->type);
+		return text_bad(&t->in,
+				"a matrix, but EDGE_WEIGHT_TYPE is '%s'",
+				t->type);
 	while (f < last && strcmp(f->name, t->format) != 0)
 		f++;
 	if (f == last)
-		return tsplib_bad(t, "EDGE_WEIGHT_FORMAT '%s' is not known",
-				  t->format);
+		return text_bad(&t->in, "EDGE_WEIGHT_FORMAT '%s' is not known",
+				t->format);
 	for (int i = 0; i < n; i++)
 		for (int j = i * f->from_i + f->from;
 		     j < (f->end_i ? i + f->end : n); j++) {
@@ -191,10 +175,10 @@ static int tsplib_weights(struct tsplib_file *t)
 	for (int i = 0; i < n; i++)
 		for (int j = 0; j < i; j++)
 			if (t->p->dist[i][j] != t->p->dist[j][i])
-				return tsplib_bad(t,
-						  "the matrix is not symmetric "
-						  "(%d, %d)",
-						  i + 1, j + 1);
+				return text_bad(&t->in,
+						"the matrix is not symmetric "
+						"(%d, %d)",
+						i + 1, j + 1);
 	t->complete = true;
 	return 0;
 }
@@ -208,8 +192,8 @@ static int tsplib_coordinates(struct tsplib_file *t, double at[][2])
 		    tsplib_number(t, &at[i][1]))
 			return -EINVAL;
 		if (number != i + 1)
-			return tsplib_bad(t, "city %g where %d is expected",
-					  number, i + 1);
+			return text_bad(&t->in, "city %g where %d is expected",
+					number, i + 1);
 	}
 	return 0;
 }
@@ -227,8 +211,8 @@ static int tsplib_nodes(struct tsplib_file *t)
 	while (m < last && strcmp(m->name, t->type) != 0)
 		m++;
 	if (m == last)
-		return tsplib_bad(t, "EDGE_WEIGHT_TYPE '%s' is not known",
-				  t->type);
+		return text_bad(&t->in, "EDGE_WEIGHT_TYPE '%s' is not known",
+				t->type);
 	for (int i = 0; !err && i < t->p->n; i++)
 		for (int j = 0; !err && j < t->p->n; j++)
 			err = tsplib_set(t, i, j,
@@ -244,8 +228,8 @@ static int tsplib_section(struct tsplib_file *t, const char *key)
 	int err;
 
 	if (!t->p->n)
-		return tsplib_bad(t, "%s before DIMENSION", key);
-	t->line++; /* from here it is the line being read, not the one before */
+		return text_bad(&t->in, "%s before DIMENSION", key);
+	t->in.line++; /* from here it is the line being read, not the one before */
 	if (!strcmp(key, "NODE_COORD_SECTION"))
 		err = tsplib_nodes(t);
 	else if (!strcmp(key, "EDGE_WEIGHT_SECTION"))
@@ -253,8 +237,8 @@ static int tsplib_section(struct tsplib_file *t, const char *key)
 	else if (!strcmp(key, "DISPLAY_DATA_SECTION"))
 		err = tsplib_coordinates(t, unused);
 	else
-		err = tsplib_bad(t, "%s is not supported", key);
-	t->line--;
+		err = text_bad(&t->in, "%s is not supported", key);
+	t->in.line--;
 	return err;
 }
 
@@ -266,8 +250,9 @@ static int tsplib_dimension(struct tsplib_file *t, const char *value)
 	long n = strtol(value, &end, 10);
 
 	if (end == value || *end || n < 3 || n > TSP_MAX)
-		return tsplib_bad(t, "DIMENSION '%s' is out of range (3..%d)",
-				  value, TSP_MAX);
+		return text_bad(&t->in,
+				"DIMENSION '%s' is out of range (3..%d)", value,
+				TSP_MAX);
 	t->p->n = (int)n;
 	return 0;
 }
@@ -280,7 +265,7 @@ static int tsplib_entry(struct tsplib_file *t, const char *key,
 	if (!strcmp(key, "NAME"))
 		snprintf(t->p->name, sizeof(t->p->name), "%s", value);
 	else if (!strcmp(key, "TYPE") && strcmp(value, "TSP") != 0)
-		return tsplib_bad(t, "TYPE '%s' is not TSP", value);
+		return text_bad(&t->in, "TYPE '%s' is not TSP", value);
 	else if (!strcmp(key, "DIMENSION"))
 		return tsplib_dimension(t, value);
 	else if (!strcmp(key, "EDGE_WEIGHT_TYPE"))
@@ -292,7 +277,7 @@ static int tsplib_entry(struct tsplib_file *t, const char *key,
 	else if (strcmp(key, "TYPE") != 0 && strcmp(key, "COMMENT") != 0 &&
 		 strcmp(key, "NODE_COORD_TYPE") != 0 &&
 		 strcmp(key, "DISPLAY_DATA_TYPE") != 0)
-		return tsplib_bad(t, "'%s' is not a TSPLIB keyword", key);
+		return text_bad(&t->in, "'%s' is not a TSPLIB keyword", key);
 	return 0;
 }
 
@@ -319,12 +304,13 @@ static char *tsplib_split(char *line)
 static int tsplib_skip_line(struct tsplib_file *t)
 {
 	for (int i = 0; i < TSPLIB_LINE; i++) {
-		int c = getc(t->f);
+		int c = getc(t->in.f);
 
 		if (c == EOF || c == '\n')
 			return 0;
 	}
-	return tsplib_bad(t, "the line is longer than %d bytes", TSPLIB_LINE);
+	return text_bad(&t->in, "the line is longer than %d bytes",
+			TSPLIB_LINE);
 }
 
 static int tsplib_lines(struct tsplib_file *t)
@@ -332,8 +318,8 @@ static int tsplib_lines(struct tsplib_file *t)
 	char line[256], *value, *key;
 	int err = 0;
 
-	while (!err && fgets(line, sizeof(line), t->f)) {
-		t->line++;
+	while (!err && fgets(line, sizeof(line), t->in.f)) {
+		t->in.line++;
 		if (!strchr(line, '\n'))
 			err = tsplib_skip_line(t);
 		key = line + strspn(line, " \t");
@@ -343,10 +329,10 @@ static int tsplib_lines(struct tsplib_file *t)
 		if (!err && *key)
 			err = tsplib_entry(t, key, value);
 	}
-	if (!err && ferror(t->f))
-		err = tsplib_bad(t, "cannot read: %s", strerror(errno));
+	if (!err && ferror(t->in.f))
+		err = text_bad(&t->in, "cannot read: %s", strerror(errno));
 	if (!err && !t->complete)
-		err = tsplib_bad(t, "the file ends without distances");
+		err = text_bad(&t->in, "the file ends without distances");
 	return err;
 }
 
@@ -355,19 +341,16 @@ static int tsplib_read(const char *path, struct tsp_problem *p, char *why,
 		       size_t size)
 {
 	struct tsplib_file t = {
-		.path = path, .why = why, .size = size, .p = p
+		.in = { .path = path, .why = why, .size = size }, .p = p
 	};
 	int err;
 
 	memset(p, 0, sizeof(*p));
-	t.f = fopen(path, "r");
-	if (!t.f) {
-		err = -errno;
-		snprintf(why, size, "%s: %s", path, strerror(errno));
+	err = text_open(&t.in);
+	if (err)
 		return err;
-	}
 	err = tsplib_lines(&t);
-	fclose(t.f);
+	fclose(t.in.f);
 	return err;
 }
 

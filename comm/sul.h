@@ -13,13 +13,17 @@
  *                   has posted.
  *
  * What carries them is chosen once, in sul_open(): "shm" (ranks of one host,
- * one memfd, the requester's CPU does the work) or "sim" (tests: many ports in
- * one thread, a seeded clock and network).
+ * one memfd, the requester's CPU does the work), or "sim" and "simnet" (tests:
+ * many ports in one thread; see sul_sim.h).  To ranks of other hosts a port with
+ * a listener uses UDP, so one job has both: by itself, or where there is
+ * /dev/sul by that ("kmod"); the packets are the same.
  *
  * Order: operations of one port on one target take effect in the order in
  * which they were issued.  An operation may still be under way when the call
  * returns; its source must stay unchanged, and its result is not there, until
- * sul_flush() has returned.  Issue many, flush once.
+ * sul_flush() has returned.  Issue many, flush once: what goes over a network
+ * waits for company and leaves with the next sul_flush(), sul_wait(), sul_poll()
+ * or sul_send(), or when much has gathered.
  *
  * Errors: 0 or a negative errno unless said otherwise; out-parameters are set
  * on success only.
@@ -29,11 +33,17 @@
  *
  * Threads: any thread may issue one-sided operations, flush and wait.  A flush
  * covers at least what the calling thread has issued.  Handlers of the system
- * channel run in whichever thread polls; one at a time.
+ * channel run in whichever thread polls; one at a time.  A port with a listener
+ * has a thread of its own, which works for the others while nobody here polls.
+ *
+ * Signals: a handler may come back into the port (a page fault in it does).  It
+ * is kept out (sul_signals_hold()) while its thread has one of the port's locks,
+ * unless no_handlers is set.
  */
 #ifndef SUL_H
 #define SUL_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -54,10 +64,64 @@ enum {
 	SUL_MESSAGE_MAX = 240, /* bytes of a system-channel message */
 	SUL_CHANNELS_MAX = 16, /* normal channels of one port */
 	SUL_MARKS_MAX = 3, /* marks of one get: one per directory level */
+	SUL_WHY_MAX = 400, /* bytes of an error's text, with the 0 */
 };
 
 struct sul_port; /* opaque */
 struct sul_sim; /* the simulator's world: sul_sim.h */
+struct sul_listener; /* a rank's sockets */
+struct sul_kmod_sys; /* the calls of /dev/sul */
+
+/* --- other hosts -------------------------------------------------------------- */
+
+/* What carries operations to ranks that are not reached by shared memory. */
+enum sul_far {
+	SUL_FAR_UDP, /* packets, by this library */
+	SUL_FAR_AUTO, /* the kernel module if it is there, else udp */
+	SUL_FAR_KMOD, /* the module, or an error */
+};
+
+/**
+ * struct sul_listen_config - how other ranks reach this one over a network.
+ * @rank:  this one.
+ * @far:   by what.
+ * @everywhere: also those of the same host, instead of by shared memory.
+ * @links: which networks: interfaces, addresses or prefixes with commas between
+ *         them; "": those that are there.
+ * @mtu:   bytes of an IP packet, 0: as the interface says.
+ * @span:  packets under way to one rank, 0: for what there is room.
+ * @kmod:  for tests: instead of /dev/sul; else NULL.
+ */
+struct sul_listen_config {
+	struct sul_job *job;
+	int rank;
+	enum sul_far far;
+	bool everywhere;
+	const char *links;
+	unsigned int mtu;
+	unsigned int span;
+	const struct sul_kmod_sys *kmod;
+};
+
+/*
+ * Make the sockets and publish them in the job's block; to be done before the
+ * rank is READY.  *@out is NULL if no rank will use them.  -EINVAL, -E2BIG:
+ * @links; or what the system says; with a text in @why.
+ */
+int sul_listen(struct sul_listener **out, const struct sul_listen_config *cfg,
+	       char why[SUL_WHY_MAX]);
+void sul_listener_close(struct sul_listener *l); /* NULL is fine */
+
+/* How packets are told from forged ones. */
+enum sul_auth {
+	SUL_AUTH_MAC, /* a keyed code over each: SipHash-2-4 */
+	SUL_AUTH_OFF,
+	SUL_AUTH_AEAD, /* encrypted: ChaCha20-Poly1305 */
+};
+/* Whether this build can. */
+bool sul_auth_known(enum sul_auth auth);
+
+/* --- ports -------------------------------------------------------------------- */
 
 /**
  * struct sul_window_config - one window; the same on every rank.
@@ -74,11 +138,23 @@ struct sul_window_config {
 
 /**
  * struct sul_config - how to open a port.
- * @carrier: "shm" or "sim".
- * @job:     the job this port belongs to (shm); NULL for sim.
- * @sim:     the simulated world (sim); NULL for shm.
+ * @carrier: "shm", "sim" or "simnet".
+ * @job:     the job this port belongs to (shm); NULL in a simulated world.
+ * @sim:     the simulated world (sim, simnet); NULL for shm.
  * @rank, @ranks: this rank, and how many there are (1 .. SUL_RANKS_MAX).
  * @spin_us: how long sul_wait() spins before it sleeps, microseconds.
+ * @listener: from sul_listen(); all ranks are READY.  The port owns it from now
+ *            on, whether it opens or not.  NULL: all ranks are on this host.
+ * @auth, @silence_ms: how packets are authenticated, and after how long without
+ *            a word a rank is dead.
+ * @no_handlers: no signal handler of the program ever comes back into the port:
+ *            then nothing is done to keep handlers out.
+ * @loss_ppm: of a million packets so many are thrown away: for tests.
+ * @pin_bytes: carrier kmod: how much of the windows may be pinned at a time; 0:
+ *            what the limit of locked memory has for this rank.
+ * @trace:    carrier kmod: note times on the way (sul_trace_read()).
+ * @why:      NULL, or room for SUL_WHY_MAX bytes: why it could not be opened;
+ *            after success, what the user might want to know; or "".
  */
 struct sul_config {
 	const char *carrier;
@@ -86,16 +162,55 @@ struct sul_config {
 	struct sul_sim *sim;
 	int rank, ranks;
 	unsigned int spin_us;
+	struct sul_listener *listener;
+	enum sul_auth auth;
+	unsigned int silence_ms;
+	bool no_handlers;
+	unsigned int loss_ppm;
+	uint64_t pin_bytes;
+	bool trace;
+	char *why;
 	unsigned int windows;
 	struct sul_window_config window[SUL_WINDOWS_MAX];
 };
 
-/* -ENOMEM, -EMFILE, -EFBIG (file-size limit), -EEXIST (hint is taken), ... */
+/* -ENOMEM, -EMFILE, -EFBIG (file-size limit), -EEXIST (hint is taken),
+ * -ENETUNREACH (no way to a rank), ... */
 int sul_open(struct sul_port **out, const struct sul_config *cfg);
 void sul_close(struct sul_port *p); /* NULL is fine */
+
+/*
+ * The last before a process ends: with it goes what the rank owns, and whoever
+ * still has an answer to come asks for it in vain.  So ranks of several hosts
+ * wait here for each other, and serve each other meanwhile.  Afterwards no
+ * thread of the port is there any more, and nothing may be issued.
+ * -ETIMEDOUT: a rank has not come within @timeout_ms; -ECANCELED.
+ */
+int sul_leave(struct sul_port *p, int timeout_ms);
 const char *sul_carrier(const struct sul_port *p);
 int sul_rank(const struct sul_port *p);
 int sul_ranks(const struct sul_port *p);
+
+/* --- signals -------------------------------------------------------------------- */
+
+/* Belongs to the caller, from hold to release. */
+struct sul_quiet {
+	bool on; /* the thread holds, ... */
+	bool blocked; /* ... by having its signals blocked by the system; ... */
+	sigset_t before; /* ... and these were before */
+};
+
+/*
+ * In between no signal handler of the program runs in this thread, but those of
+ * faults.  May be nested.  Without a system call, unless a signal does come, or
+ * the program's handlers cannot be seen: sigaction() and signal() are this
+ * library's then, when a program uses it, which call libc's; the program notices
+ * nothing of it (see sul_signals.c).
+ */
+void sul_signals_hold(struct sul_quiet *q);
+void sul_signals_release(const struct sul_quiet *q); /* !q->on: nothing */
+
+/* --- counting ------------------------------------------------------------------- */
 
 /* What this port has done to other ranks since it was opened. */
 struct sul_stats {
@@ -103,6 +218,11 @@ struct sul_stats {
 	uint64_t bytes_out; /* data written to others */
 	uint64_t bytes_in; /* data read from others */
 	uint64_t dropped; /* messages from others that made no sense */
+	/* Over a network, with everything that the carrier adds: */
+	uint64_t packets_out, packets_in;
+	uint64_t wire_out, wire_in; /* bytes in them */
+	uint64_t resent, acks; /* of packets_out */
+	uint64_t refused; /* packets of nobody's, or of no sense; not in _in */
 };
 void sul_stats_read(const struct sul_port *p, struct sul_stats *out);
 
@@ -126,6 +246,13 @@ int sul_window_prepare(struct sul_port *p, unsigned int w, uint64_t off,
  */
 int sul_window_discard(struct sul_port *p, unsigned int w, uint64_t off,
 		       size_t len);
+
+/*
+ * A hint: @rank has discarded, or will before anybody uses it again, this range
+ * (whole pages) of its window.  The next get from it is a first one.
+ */
+void sul_window_forget(struct sul_port *p, int rank, unsigned int w,
+		       uint64_t off, size_t len);
 
 /*
  * The file and offset behind @rank's window, for a second mapping of it.

@@ -13,7 +13,8 @@
  *            handlers run one at a time, in whichever thread polls.
  * Locks:     lane.lock, then nothing; rx, then nothing.  Neither is held while
  *            a handler runs, the carrier waits, or user memory is touched: all
- *            three may come back here (a fault on a shared page does).
+ *            three may come back here (a fault on a shared page does).  So may
+ *            a handler of a signal: the program's are kept out meanwhile.
  *
  * Sending from a handler.  sul_send() without a credit polls, so that two ranks
  * that send to each other go on.  A handler that sends must not run other
@@ -30,12 +31,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sul_pages.h"
 #include "sul_sleep.h"
 
 enum {
 	LINE_BYTES = 64,
 	PAGE_BYTES = 4096,
 	SLOT_HEAD = offsetof(struct sul_slot, body),
+	PIECE_RINGS = 4, /* a piece is as long as so many: 64 KiB at most */
 	POLL_MAX = 256, /* messages of one poll: a caller gets away */
 	BACKLOG_MAX = 1 << 16, /* messages: 16 MiB at most */
 	BACKLOG_MIN = 64,
@@ -66,13 +69,15 @@ static struct sul_layout layout_of(int ranks)
 	struct sul_layout l = { .slots = ring_slots(ranks) };
 	uint64_t ring_bytes = (uint64_t)l.slots * SUL_SLOT_BYTES;
 
+	l.piece = (unsigned int)ring_bytes * PIECE_RINGS;
+
 	l.tail = LINE_BYTES;
 	l.credit = l.tail + words;
 	l.post = l.credit + words;
 	l.wanted = l.post + SUL_CHANNELS_MAX * sizeof(struct sul_post);
 	l.bounce = align(l.wanted + (n + 63) / 64 * 8 * SUL_CHANNELS_MAX,
 			 PAGE_BYTES);
-	l.ring = l.bounce + SUL_CHANNELS_MAX * ring_bytes;
+	l.ring = l.bounce + (uint64_t)SUL_CHANNELS_MAX * SUL_PIECES * l.piece;
 	l.bytes = align(l.ring + n * ring_bytes, PAGE_BYTES);
 	return l;
 }
@@ -109,14 +114,27 @@ void sul_channel_drop(struct sul_port *p)
 	__atomic_fetch_add(&p->stats.dropped, 1, __ATOMIC_RELAXED);
 }
 
-int sul_channel_ring(struct sul_port *p, int rank)
+int sul_channel_ring_quiet(struct sul_port *p, int rank)
 {
 	uint32_t nr = __atomic_add_fetch(&p->channels->rings[rank], 1,
 					 __ATOMIC_RELAXED);
 	uint32_t value = (uint32_t)p->rank << SUL_BELL_BITS |
 			 (nr & ((1u << SUL_BELL_BITS) - 1));
+	int err = sul_port_notify(p, rank, SUL_WINDOW_CHANNELS, 0, value);
 
-	return p->ops->notify(p, rank, SUL_WINDOW_CHANNELS, 0, value);
+	sul_port_push(p, rank); /* whoever rings has no more to say */
+	return err;
+}
+
+int sul_channel_ring(struct sul_port *p, int rank)
+{
+	struct sul_quiet q;
+	int err;
+
+	sul_quiet_begin(p, &q);
+	err = sul_channel_ring_quiet(p, rank);
+	sul_quiet_end(&q);
+	return err;
 }
 
 /* --- opening ------------------------------------------------------------------ */
@@ -142,12 +160,23 @@ int sul_channels_open(struct sul_port *p)
 	return 0;
 }
 
-static void lane_free(struct sul_lane *l)
+static size_t lane_bytes(unsigned int slots)
+{
+	return sizeof(struct sul_lane) + slots * sizeof(struct sul_slot);
+}
+
+static void lane_free(struct sul_lane *l, unsigned int slots)
 {
 	if (!l)
 		return;
 	pthread_mutex_destroy(&l->lock);
-	free(l);
+	sul_pages_free(l, lane_bytes(slots));
+}
+
+static void backlog_free(struct sul_backlog *b)
+{
+	sul_pages_free(b->slot, b->room * sizeof(*b->slot));
+	sul_pages_free(b->from, b->room * sizeof(*b->from));
 }
 
 void sul_channels_close(struct sul_port *p)
@@ -156,13 +185,12 @@ void sul_channels_close(struct sul_port *p)
 
 	sul_normal_close(p);
 	for (int r = 0; c->lane && r < p->ranks; r++)
-		lane_free(c->lane[r]);
+		lane_free(c->lane[r], c->at.slots);
 	free(c->lane);
 	free(c->rings);
 	free(c->returned);
 	free(c->head);
-	free(c->backlog.slot);
-	free(c->backlog.from);
+	backlog_free(&c->backlog);
 	pthread_mutex_destroy(&c->rx);
 	free(c);
 	p->channels = NULL;
@@ -195,28 +223,31 @@ static void backlog_set_nr(struct sul_channels *c, uint32_t nr)
 	__atomic_store_n(&c->backlog.nr, nr, __ATOMIC_RELEASE);
 }
 
-/* Twice the room; what wraps around is moved behind what does not. */
+/* Twice the room. */
 static bool backlog_grow(struct sul_backlog *b)
 {
-	uint32_t room = b->room ? 2 * b->room : BACKLOG_MIN;
-	struct sul_slot *slot;
-	int *from;
+	struct sul_backlog more = { .room = b->room ? 2 * b->room :
+						      BACKLOG_MIN };
 
-	if (room > BACKLOG_MAX)
+	if (more.room > BACKLOG_MAX)
 		return false;
-	slot = realloc(b->slot, room * sizeof(*slot));
-	if (!slot)
+	more.slot = sul_pages_new(more.room * sizeof(*more.slot));
+	more.from = sul_pages_new(more.room * sizeof(*more.from));
+	if (!more.slot || !more.from) {
+		backlog_free(&more);
 		return false;
-	b->slot = slot;
-	from = realloc(b->from, room * sizeof(*from));
-	if (!from)
-		return false;
-	b->from = from;
-	if (b->first) {
-		memcpy(slot + b->room, slot, b->first * sizeof(*slot));
-		memcpy(from + b->room, from, b->first * sizeof(*from));
 	}
-	b->room = room;
+	for (uint32_t i = 0; i < b->nr; i++) {
+		uint32_t at = (b->first + i) & (b->room - 1);
+
+		more.slot[i] = b->slot[at];
+		more.from[i] = b->from[at];
+	}
+	backlog_free(b);
+	b->slot = more.slot;
+	b->from = more.from;
+	b->first = 0;
+	b->room = more.room;
 	return true;
 }
 
@@ -260,9 +291,9 @@ static void return_credits(struct sul_port *p, int source)
 		return;
 	c->returned[source] = head;
 	/* A source that is dead needs no credits. */
-	p->ops->notify(p, source, SUL_WINDOW_CHANNELS,
-		       word_off(c->at.credit, p->rank), head);
-	sul_channel_ring(p, source);
+	sul_port_notify(p, source, SUL_WINDOW_CHANNELS,
+			word_off(c->at.credit, p->rank), head);
+	sul_channel_ring_quiet(p, source);
 }
 
 /* Copy the slot, then check the copy: its memory is another rank's. */
@@ -324,11 +355,14 @@ static bool rings_take(struct sul_port *p, struct sul_slot *m, int *from)
 static bool take(struct sul_port *p, struct sul_slot *m, int *from)
 {
 	struct sul_channels *c = p->channels;
+	struct sul_quiet q;
 	bool got;
 
+	sul_quiet_begin(p, &q);
 	pthread_mutex_lock(&c->rx);
 	got = backlog_pop(c, m, from) || rings_take(p, m, from);
 	pthread_mutex_unlock(&c->rx);
+	sul_quiet_end(&q);
 	return got;
 }
 
@@ -336,13 +370,16 @@ static bool take(struct sul_port *p, struct sul_slot *m, int *from)
 static void drain(struct sul_port *p)
 {
 	struct sul_channels *c = p->channels;
+	struct sul_quiet q;
 	struct sul_slot m;
 	int from;
 
+	sul_quiet_begin(p, &q);
 	pthread_mutex_lock(&c->rx);
 	while (backlog_has_room(c) && rings_take(p, &m, &from))
 		backlog_push(c, &m, from);
 	pthread_mutex_unlock(&c->rx);
+	sul_quiet_end(&q);
 }
 
 /* --- delivery ---------------------------------------------------------------------- */
@@ -412,6 +449,7 @@ int sul_channel_progress(struct sul_port *p)
 
 int sul_poll(struct sul_port *p)
 {
+	sul_port_poll(p);
 	return sul_channel_progress(p);
 }
 
@@ -421,7 +459,7 @@ int sul_channel_sleep(struct sul_port *p, uint32_t bell, uint64_t end)
 {
 	struct sul_watch w = { sul_channel_doorbell(p), bell };
 
-	return p->ops->wait(p, &w, 1, sul_sleep_left_ms(end));
+	return sul_port_wait(p, &w, 1, sul_sleep_left_ms(end));
 }
 
 bool sul_channels_used(const struct sul_port *p)
@@ -446,7 +484,7 @@ int sul_channels_wait(struct sul_port *p, struct sul_word *word, uint32_t old,
 			return 0;
 		if (err < 0)
 			return err;
-		err = p->ops->wait(p, w, 2, sul_sleep_left_ms(end));
+		err = sul_port_wait(p, w, 2, sul_sleep_left_ms(end));
 		if (err)
 			return err;
 	}
@@ -456,8 +494,7 @@ int sul_channels_wait(struct sul_port *p, struct sul_word *word, uint32_t old,
 
 static struct sul_lane *lane_new(unsigned int slots)
 {
-	struct sul_lane *l =
-		calloc(1, sizeof(*l) + slots * sizeof(struct sul_slot));
+	struct sul_lane *l = sul_pages_new(lane_bytes(slots));
 
 	if (l)
 		pthread_mutex_init(&l->lock, NULL);
@@ -478,7 +515,7 @@ static struct sul_lane *lane_of(struct sul_port *p, int rank)
 	if (__atomic_compare_exchange_n(&c->lane[rank], &l, mine, false,
 					__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		return mine;
-	lane_free(mine); /* another thread was first */
+	lane_free(mine, c->at.slots); /* another thread was first */
 	return l;
 }
 
@@ -505,25 +542,30 @@ static int send_locked(struct sul_port *p, struct sul_lane *l, int rank,
 	stage = &l->stage[l->sent & (at->slots - 1)];
 	memcpy(stage, m, SLOT_HEAD + (size_t)m->len);
 	stage->seq = l->sent + 1;
-	err = p->ops->put(p, rank, SUL_WINDOW_CHANNELS,
-			  slot_off(at, p->rank, l->sent), stage,
-			  SLOT_HEAD + (size_t)m->len);
+	err = sul_port_put(p, rank, SUL_WINDOW_CHANNELS,
+			   slot_off(at, p->rank, l->sent), stage,
+			   SLOT_HEAD + (size_t)m->len);
 	if (err)
 		return err;
 	l->sent++;
-	return p->ops->notify(p, rank, SUL_WINDOW_CHANNELS,
-			      word_off(at->tail, p->rank), l->sent);
+	return sul_port_notify(p, rank, SUL_WINDOW_CHANNELS,
+			       word_off(at->tail, p->rank), l->sent);
 }
 
 static int try_send(struct sul_port *p, struct sul_lane *l, int rank,
 		    const struct sul_slot *m)
 {
+	struct sul_quiet q;
 	int err;
 
+	sul_quiet_begin(p, &q);
 	pthread_mutex_lock(&l->lock);
 	err = send_locked(p, l, rank, m);
 	pthread_mutex_unlock(&l->lock);
-	return err ? err : sul_channel_ring(p, rank);
+	if (!err)
+		err = sul_channel_ring_quiet(p, rank);
+	sul_quiet_end(&q);
+	return err;
 }
 
 /* Without a credit.  The second delivery is for what was drained when whoever

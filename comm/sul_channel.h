@@ -6,11 +6,12 @@
  * operations on one more window of every rank, so they work over any carrier:
  *
  *   doorbell   one word: changed by whoever has done something for this rank
+ *   leave      some words: how far the ranks are with leaving (sul_leave.c)
  *   tail[r]    rank r has sent this rank that many messages
  *   credit[r]  rank r has taken that many of this rank's messages
  *   post[c]    what is posted on normal channel c, and who fills it
  *   wanted[c]  bit r: rank r waits for a buffer to be posted on channel c
- *   bounce[c]  pieces of a large message, where one copy is not permitted
+ *   bounce[c]  pieces of a large message, where one copy is not possible
  *   ring[r]    slots that rank r fills
  *
  * The doorbell essay.  Everything a rank can wait for here ends with a ring of
@@ -32,6 +33,9 @@
 enum {
 	SUL_SLOT_BYTES = 256, /* a message of 240 bytes and its head */
 	SUL_BELL_BITS = 22, /* count of rings; the rank is above */
+	SUL_PIECES = 4, /* of a large message, at once */
+	SUL_LEAVE_AT = 8, /* in the doorbell's line */
+	SUL_LEAVE_WORDS = SUL_LEAVE_NEIGHBOURS,
 };
 
 /* One message.  The first 8 bytes are its head. */
@@ -50,7 +54,7 @@ enum sul_post_state {
 	SUL_POST_DONE
 };
 
-/* A piece of a large message in the bounce area. */
+/* A piece of a large message in the bounce area, at its number's place. */
 struct sul_piece {
 	uint64_t off; /* in the buffer */
 	uint32_t len;
@@ -73,15 +77,16 @@ struct sul_post {
 		uint64_t taken; /* pieces */
 		struct sul_word filled; /* pieces; this one by the claimer */
 	} info;
-	struct sul_piece piece;
+	struct sul_piece piece[SUL_PIECES]; /* by number, as their bytes */
 	struct sul_outcome outcome;
-	uint64_t reserved[7];
+	uint64_t reserved;
 };
 _Static_assert(sizeof(struct sul_post) == 128, "posts share no cache line");
 
 /* Offsets in the window; the same on every rank. */
 struct sul_layout {
 	unsigned int slots; /* of a ring; a power of two */
+	unsigned int piece; /* bytes of one in the bounce area */
 	uint64_t tail, credit, post, wanted, bounce, ring, bytes;
 };
 
@@ -136,6 +141,8 @@ struct sul_channels {
 void *sul_channel_at(const struct sul_port *p, uint64_t off);
 struct sul_word *sul_channel_doorbell(const struct sul_port *p);
 int sul_channel_ring(struct sul_port *p, int rank);
+/* The same, between sul_quiet_begin() and sul_quiet_end(). */
+int sul_channel_ring_quiet(struct sul_port *p, int rank);
 void sul_channel_drop(struct sul_port *p); /* count what made no sense */
 /* Run handlers and take pieces: how many messages, or -ECANCELED. */
 int sul_channel_progress(struct sul_port *p);

@@ -11,8 +11,8 @@
  *   A rank's state only grows; reached[s] counts the ranks in state s or later.
  * Threads: everything is atomic words in shared memory; no locks.
  *
- * Who wakes the launcher: it sleeps in poll(), not on a futex, so an attach and
- * a failure send it SIGCHLD.  It wakes on that signal anyway, and a launcher
+ * Who wakes the launcher: it sleeps in poll(), not on a futex, so a change of a
+ * rank's state and a failure send it SIGCHLD.  It wakes on that signal anyway, and a launcher
  * that does not care (a unit test) ignores it by default.
  */
 #include "sul_job.h"
@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -44,9 +45,12 @@ enum {
 	STATES = SUL_RANK_EXITED + 1,
 	HIGH_FD = 200, /* a program's own descriptors are rarely up here */
 	NAP_MS = 100, /* a lost wake-up costs at most this */
+	TELLING = 1,
+	TOLD = 2,
+	TELL_MS = 1000, /* whoever tells may have died of it */
 };
 
-/* The head of the block.  magic .. block_bytes never change after create. */
+/* The head of the block.  magic .. key never change once ranks are started. */
 struct job_head {
 	uint32_t magic;
 	uint32_t version;
@@ -54,9 +58,12 @@ struct job_head {
 	uint32_t slot_bytes;
 	uint64_t block_bytes;
 	uint32_t launcher;
+	uint32_t host;
+	unsigned char key[SUL_JOB_KEY_BYTES];
 	_Atomic uint32_t reached[STATES];
 	_Atomic uint32_t claimed;
 	struct sul_word abort;
+	_Atomic uint32_t told; /* sul_job_tell(): 0, TELLING, TOLD */
 	int32_t fail_rank;
 	int32_t fail_status;
 	char fail_text[SUL_JOB_TEXT_MAX];
@@ -186,6 +193,11 @@ static struct sul_job *job_make(int ranks)
 	head->slot_bytes = SLOT_BYTES;
 	head->block_bytes = bytes;
 	head->launcher = (uint32_t)getpid();
+	if (getrandom(head->key, sizeof(head->key), 0) != sizeof(head->key)) {
+		sul_job_close(j);
+		errno = ENODATA;
+		return NULL;
+	}
 	atomic_store(&head->reached[SUL_RANK_NONE], (uint32_t)ranks);
 	head->magic = JOB_MAGIC;
 	return j;
@@ -256,26 +268,34 @@ static int ticket_parse(struct job_ticket *t, const char *s)
 	return 0;
 }
 
-/* Is what the descriptor refers to the block that the ticket speaks of? */
-static int ticket_check(const struct job_ticket *t)
+/* Is what @fd refers to the block of a job of @ranks? */
+static int head_read(struct job_head *head, int fd, int ranks)
 {
-	size_t bytes = block_bytes((int)t->ranks);
-	struct job_head head;
+	size_t bytes = block_bytes(ranks);
 	struct stat st;
 	int seals;
 
-	seals = fcntl((int)t->fd, F_GET_SEALS); /* only a memfd has them */
-	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat((int)t->fd, &st) < 0)
+	seals = fcntl(fd, F_GET_SEALS); /* only a memfd has them */
+	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &st) < 0)
 		return -EBADF;
 	if (st.st_size < (off_t)bytes ||
-	    pread((int)t->fd, &head, sizeof(head), 0) != (ssize_t)sizeof(head))
+	    pread(fd, head, sizeof(*head), 0) != (ssize_t)sizeof(*head))
 		return -EBADF;
-	if (head.magic != JOB_MAGIC || head.version != JOB_VERSION ||
-	    head.slot_bytes != SLOT_BYTES || head.block_bytes != bytes ||
-	    head.ranks != (uint32_t)t->ranks ||
-	    head.launcher != (uint32_t)t->launcher)
+	if (head->magic != JOB_MAGIC || head->version != JOB_VERSION ||
+	    head->slot_bytes != SLOT_BYTES || head->block_bytes != bytes ||
+	    head->ranks != (uint32_t)ranks)
 		return -EBADF;
 	return 0;
+}
+
+static int ticket_check(const struct job_ticket *t)
+{
+	struct job_head head;
+	int err = head_read(&head, (int)t->fd, (int)t->ranks);
+
+	if (!err && head.launcher != (uint32_t)t->launcher)
+		err = -EBADF;
+	return err;
 }
 
 /* For the launcher, which knows what it started, not what that exec'd. */
@@ -304,19 +324,46 @@ static int job_join(struct sul_job *j, int self)
 	return 0;
 }
 
-static int attach_alone(struct sul_job **out)
+int sul_job_open(struct sul_job **out, int fd, int ranks)
 {
-	struct sul_job *j = job_make(1);
-	int up, err;
+	struct job_head head;
+	struct sul_job *j;
+	int err;
 
+	if (ranks < 1 || ranks > SUL_RANKS_MAX)
+		return -EINVAL;
+	err = head_read(&head, fd, ranks);
+	if (err)
+		return err;
+	j = job_map(fd, block_bytes(ranks));
 	if (!j)
 		return -errno;
+	*out = j;
+	return 0;
+}
+
+int sul_job_enter(struct sul_job *j, int rank)
+{
+	int up;
+
+	if (rank < 0 || rank >= sul_job_ranks(j))
+		return -EINVAL;
 	up = fd_move_up(j->fd, F_DUPFD_CLOEXEC);
 	if (up != j->fd) {
 		close(j->fd);
 		j->fd = up;
 	}
-	err = job_join(j, 0);
+	return job_join(j, rank);
+}
+
+static int attach_alone(struct sul_job **out)
+{
+	struct sul_job *j = job_make(1);
+	int err;
+
+	if (!j)
+		return -errno;
+	err = sul_job_enter(j, 0);
 	if (err) {
 		sul_job_close(j);
 		return err;
@@ -359,7 +406,9 @@ int sul_job_attach(struct sul_job **out)
 {
 	const char *env = getenv(SUL_JOB_ENV);
 
-	return env ? attach_launched(out, env) : attach_alone(out);
+	if (env && strcmp(env, SUL_JOB_NONE) != 0)
+		return attach_launched(out, env);
+	return attach_alone(out);
 }
 
 bool sul_job_launched(const struct sul_job *j)
@@ -392,6 +441,38 @@ struct sul_job_rank *sul_job_rank(struct sul_job *j, int rank)
 
 	return (struct sul_job_rank *)(void *)(slots +
 					       (size_t)rank * SLOT_BYTES);
+}
+
+bool sul_job_far(const struct sul_job *j, int rank)
+{
+	struct sul_job_rank *r =
+		sul_job_rank((struct sul_job *)(uintptr_t)j, rank);
+
+	return r->host != j->head->host;
+}
+
+const unsigned char *sul_job_key(const struct sul_job *j)
+{
+	return j->head->key;
+}
+
+void sul_job_set_host(struct sul_job *j, int host)
+{
+	j->head->host = (uint32_t)host;
+}
+
+void sul_job_set_key(struct sul_job *j,
+		     const unsigned char key[SUL_JOB_KEY_BYTES])
+{
+	memcpy(j->head->key, key, SUL_JOB_KEY_BYTES);
+}
+
+void sul_job_place(struct sul_job *j, int rank, int host, const char *name)
+{
+	struct sul_job_rank *r = sul_job_rank(j, rank);
+
+	r->host = (uint32_t)host;
+	snprintf(r->host_name, sizeof(r->host_name), "%s", name);
 }
 
 void *sul_job_more(struct sul_job *j, int rank)
@@ -439,21 +520,42 @@ int sul_job_wait_all(struct sul_job *j, enum sul_rank_state state,
 	}
 }
 
-void sul_job_set_state(struct sul_job *j, enum sul_rank_state state)
+/* The state that @rank had before. */
+static uint32_t raise_state(struct sul_job *j, int rank, uint32_t state)
 {
 	struct job_head *head = j->head;
-	uint32_t old = atomic_load(&sul_job_rank(j, j->self)->state);
+	uint32_t old = atomic_load(&sul_job_rank(j, rank)->state);
 
 	if (state <= old)
-		return;
-	atomic_store(&sul_job_rank(j, j->self)->state, state);
+		return old;
+	atomic_store(&sul_job_rank(j, rank)->state, state);
 	for (uint32_t s = old + 1; s <= state; s++) {
 		/* Only the last to arrive has anybody to wake. */
 		if (atomic_fetch_add(&head->reached[s], 1) + 1 == head->ranks)
 			futex_wake_all(&head->reached[s]);
 	}
-	if (old == SUL_RANK_NONE)
+	return old;
+}
+
+void sul_job_set_state(struct sul_job *j, enum sul_rank_state state)
+{
+	if (raise_state(j, j->self, state) < (uint32_t)state)
 		nudge_launcher(j);
+}
+
+void sul_job_mirror(struct sul_job *j, int rank,
+		    const struct sul_job_rank *theirs)
+{
+	/* Before the rest: @theirs may be alive, and what belongs to a state is
+	 * there when the state is. */
+	uint32_t state = atomic_load(&theirs->state);
+	struct sul_job_rank *ours = sul_job_rank(j, rank), all = *theirs;
+
+	all.state = ours->state;
+	all.host = ours->host;
+	memcpy(all.host_name, ours->host_name, sizeof(all.host_name));
+	*ours = all;
+	raise_state(j, rank, state < STATES ? state : 0);
 }
 
 bool sul_job_fail(struct sul_job *j, int rank, int status, const char *text)
@@ -491,6 +593,23 @@ void sul_job_failure(const struct sul_job *j, int *rank, int *status,
 	*status = j->head->fail_status;
 	memcpy(text, j->head->fail_text, SUL_JOB_TEXT_MAX);
 	text[SUL_JOB_TEXT_MAX - 1] = '\0';
+}
+
+bool sul_job_tell(struct sul_job *j, void (*say)(const char *text))
+{
+	_Atomic uint32_t *told = &j->head->told;
+	int64_t end = now_ms() + TELL_MS;
+	uint32_t nobody = 0;
+
+	if (atomic_compare_exchange_strong(told, &nobody, TELLING)) {
+		say(j->head->fail_text);
+		atomic_store(told, TOLD);
+		futex_wake_all(told);
+		return true;
+	}
+	while (atomic_load(told) != TOLD && now_ms() < end)
+		futex_nap(told, TELLING, NAP_MS);
+	return false;
 }
 
 struct sul_word *sul_job_abort_word(struct sul_job *j)

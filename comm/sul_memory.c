@@ -2,15 +2,13 @@
 /*
  * sul_memory.c - one-sided operations on memory that is mapped here.
  *
- * Role:    what get, putv and amo mean once the target's memory can be
- *          addressed; used by every carrier that executes them with a CPU.
+ * Role:    what an operation means once the target's memory can be addressed;
+ *          used by every carrier that executes them with a CPU.  Pure.
  * Threads: any; the data copies race with the target's own threads by design:
  *          the protocol above says who may look at which bytes.
  * Locks:   none.
  */
-#include "sul_carrier.h"
-
-#include <string.h>
+#include "sul_memory.h"
 
 /* An aligned word is read in one load: a lock's or a log's word is never seen
  * half written. */
@@ -49,12 +47,41 @@ static inline void store_run(char *dst, const char *src, size_t len)
 	memcpy(dst, src, len);
 }
 
+void sul_memory_copy_in(void *dst, const void *src, size_t len)
+{
+	store_run(dst, src, len);
+}
+
+const void *sul_memory_run(void *dst, const void *src, struct sul_run run)
+{
+	store_run((char *)dst + run.off, src, run.len);
+	return (const char *)src + run.len;
+}
+
 void sul_memory_runs(void *dst, const void *src, const struct sul_run *runs,
 		     size_t nr_runs)
 {
 	for (size_t i = 0; i < nr_runs; i++)
 		store_run((char *)dst + runs[i].off,
 			  (const char *)src + runs[i].off, runs[i].len);
+}
+
+bool sul_memory_flag(const void *flag)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return __atomic_load_n((const unsigned char *)flag, __ATOMIC_ACQUIRE);
+}
+
+/* Bits that are set already: the line is left to those who read it. */
+void sul_memory_mark(uint64_t *word, uint64_t bits)
+{
+	if ((__atomic_load_n(word, __ATOMIC_ACQUIRE) & bits) != bits)
+		__atomic_fetch_or(word, bits, __ATOMIC_SEQ_CST);
+}
+
+void sul_memory_fence(void)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
 uint64_t sul_memory_amo(uint64_t *word, enum sul_amo_op op, uint64_t operand,

@@ -18,9 +18,11 @@
  * ranks.  The atomic operations are full fences: one of the two sees the other.
  *
  * No single copy.  Where put_private is refused the data goes through the
- * bounce area in pieces: the sender fills it when all earlier pieces have been
- * taken, the receiver takes a piece whenever it makes progress, in whatever
- * wait, so two ranks that send to each other go on.
+ * bounce area in pieces, a few of them under way: the sender fills a place when
+ * the piece that was there has been taken, the receiver takes pieces whenever it
+ * makes progress, in whatever wait, so two ranks that send to each other go on.
+ * (Straight into the buffer it cannot go: that may be memory that faults, and
+ * whoever executes a put over a network must not.)
  *
  * The receiver keeps address and length of its buffer privately: nobody's
  * wrong number makes it store elsewhere.
@@ -75,14 +77,13 @@ static uint64_t claim_read(const struct sul_post *o)
 	return __atomic_load_n(&o->claim, __ATOMIC_ACQUIRE);
 }
 
-static size_t bounce_bytes(const struct sul_port *p)
+/* Where piece @nr of @channel lies. */
+static uint64_t bounce_off(const struct sul_port *p, unsigned int channel,
+			   uint32_t nr)
 {
-	return (size_t)p->channels->at.slots * SUL_SLOT_BYTES;
-}
+	uint64_t place = (uint64_t)channel * SUL_PIECES + nr % SUL_PIECES;
 
-static uint64_t bounce_off(const struct sul_port *p, unsigned int channel)
-{
-	return p->channels->at.bounce + channel * bounce_bytes(p);
+	return p->channels->at.bounce + place * p->channels->at.piece;
 }
 
 static uint64_t wanted_off(const struct sul_port *p, unsigned int channel,
@@ -141,8 +142,9 @@ int sul_recv_post(struct sul_port *p, unsigned int channel, void *buf,
 		return -EBUSY;
 	mine->buf = buf;
 	mine->len = len;
-	o->info.addr = (uintptr_t)buf;
-	o->info.len = len;
+	/* Whoever claims reads along with it, and in vain if it is too early. */
+	__atomic_store_n(&o->info.addr, (uintptr_t)buf, __ATOMIC_RELAXED);
+	__atomic_store_n(&o->info.len, len, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&p->channels->posts, 1, __ATOMIC_SEQ_CST);
 	__atomic_fetch_add(&p->channels->users, 1, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&o->claim, claim_word(next, -1, SUL_POST_POSTED),
@@ -154,19 +156,20 @@ int sul_recv_post(struct sul_port *p, unsigned int channel, void *buf,
 
 /* The bounce area belongs to the receiver until `taken` says otherwise; the
  * piece's description may be anything. */
-static void store_piece(struct sul_port *p, unsigned int channel)
+static void store_piece(struct sul_port *p, unsigned int channel, uint32_t nr)
 {
 	const struct sul_posted *mine = &p->channels->posted[channel];
 	struct sul_piece piece;
 
-	memcpy(&piece, &post_of(p, channel)->piece, sizeof(piece));
-	if (piece.len > bounce_bytes(p) || piece.off > mine->len ||
+	memcpy(&piece, &post_of(p, channel)->piece[nr % SUL_PIECES],
+	       sizeof(piece));
+	if (piece.len > p->channels->at.piece || piece.off > mine->len ||
 	    piece.len > mine->len - piece.off) {
 		sul_channel_drop(p);
 		return;
 	}
 	memcpy((char *)mine->buf + piece.off,
-	       sul_channel_at(p, bounce_off(p, channel)), piece.len);
+	       sul_channel_at(p, bounce_off(p, channel, nr)), piece.len);
 }
 
 /* What a sender left that has given up is taken too, but not stored. */
@@ -174,14 +177,22 @@ static bool take_piece(struct sul_port *p, unsigned int channel)
 {
 	struct sul_post *o = post_of(p, channel);
 	uint32_t filled = sul_word_read(&o->info.filled);
+	uint32_t taken =
+		(uint32_t)__atomic_load_n(&o->info.taken, __ATOMIC_RELAXED);
 	uint64_t claim = claim_read(o);
 	int owner = owner_of(claim);
 
-	if (filled == __atomic_load_n(&o->info.taken, __ATOMIC_RELAXED))
+	if (filled == taken)
 		return false;
-	if (state_of(claim) == SUL_POST_CLAIMED)
-		store_piece(p, channel);
-	__atomic_store_n(&o->info.taken, filled, __ATOMIC_SEQ_CST);
+	if (filled - taken > SUL_PIECES) { /* there is no room for so many */
+		sul_channel_drop(p);
+		taken = filled;
+	} else if (state_of(claim) == SUL_POST_CLAIMED) {
+		store_piece(p, channel, ++taken);
+	} else {
+		taken++;
+	}
+	__atomic_store_n(&o->info.taken, taken, __ATOMIC_SEQ_CST);
 	if (owner >= 0 && owner < p->ranks)
 		sul_channel_ring(p, owner);
 	return true;
@@ -308,6 +319,8 @@ struct transfer {
 	const char *src;
 	size_t len;
 	uint64_t end; /* of the user's time */
+	/* Sources of the puts under way, until the piece has been taken. */
+	struct sul_piece piece[SUL_PIECES];
 };
 
 static uint64_t claimed_word(const struct transfer *t)
@@ -319,20 +332,30 @@ static uint64_t claimed_word(const struct transfer *t)
 static int fetch(const struct transfer *t, size_t member, void *dst, size_t len)
 {
 	struct sul_port *p = t->p;
-	int err = p->ops->get(p, t->rank, SUL_WINDOW_CHANNELS,
-			      post_off(p, t->channel) + member, dst, len, NULL,
-			      0);
+	struct sul_quiet q;
+	int err;
 
-	return err ? err : p->ops->flush(p);
+	sul_quiet_begin(p, &q);
+	err = sul_port_get(p, t->rank, SUL_WINDOW_CHANNELS,
+			   post_off(p, t->channel) + member, dst, len);
+	if (!err)
+		err = sul_port_flush(p);
+	sul_quiet_end(&q);
+	return err;
 }
 
 static int want(const struct transfer *t)
 {
 	struct sul_port *p = t->p;
+	struct sul_quiet q;
+	int err;
 
-	return p->ops->amo(p, t->rank, SUL_WINDOW_CHANNELS,
+	sul_quiet_begin(p, &q);
+	err = sul_port_amo(p, t->rank, SUL_WINDOW_CHANNELS,
 			   wanted_off(p, t->channel, p->rank), SUL_AMO_OR,
 			   UINT64_C(1) << (p->rank % 64), 0, NULL);
+	sul_quiet_end(&q);
+	return err;
 }
 
 /* Set the claim word; *@old is what it was. */
@@ -340,30 +363,46 @@ static int claim_amo(const struct transfer *t, enum sul_amo_op op, uint64_t to,
 		     uint64_t from, uint64_t *old)
 {
 	struct sul_port *p = t->p;
-	int err = p->ops->amo(p, t->rank, SUL_WINDOW_CHANNELS,
-			      post_off(p, t->channel) +
-				      offsetof(struct sul_post, claim),
-			      op, to, from, old);
+	struct sul_quiet q;
+	int err;
 
-	return err ? err : p->ops->flush(p);
+	sul_quiet_begin(p, &q);
+	err = sul_port_amo(p, t->rank, SUL_WINDOW_CHANNELS,
+			   post_off(p, t->channel) +
+				   offsetof(struct sul_post, claim),
+			   op, to, from, old);
+	if (!err)
+		err = sul_port_flush(p);
+	sul_quiet_end(&q);
+	return err;
 }
 
-/* -EAGAIN: nothing to be claimed. */
-static int try_claim(struct transfer *t)
+/*
+ * -EAGAIN: nothing to be claimed.  What is read along with the claim word
+ * belongs to it: the swap succeeds only if the buffer has been posted all the
+ * time, and so long nobody changes its address, its length or the number of
+ * pieces that were filled.
+ */
+static int try_claim(struct transfer *t, struct sul_post_info *info)
 {
-	uint64_t seen, was;
+	struct {
+		uint64_t claim;
+		struct sul_post_info info;
+	} seen;
+	uint64_t was;
 	int err =
 		fetch(t, offsetof(struct sul_post, claim), &seen, sizeof(seen));
 
 	if (err)
 		return err;
-	if (state_of(seen) != SUL_POST_POSTED)
+	if (state_of(seen.claim) != SUL_POST_POSTED)
 		return -EAGAIN;
-	t->generation = generation_of(seen);
-	err = claim_amo(t, SUL_AMO_CAS, claimed_word(t), seen, &was);
+	t->generation = generation_of(seen.claim);
+	err = claim_amo(t, SUL_AMO_CAS, claimed_word(t), seen.claim, &was);
 	if (err)
 		return err;
-	return was == seen ? 0 : -EAGAIN;
+	*info = seen.info;
+	return was == seen.claim ? 0 : -EAGAIN;
 }
 
 static int rest(const struct transfer *t, uint32_t bell)
@@ -374,16 +413,16 @@ static int rest(const struct transfer *t, uint32_t bell)
 }
 
 /* The first look is without leaving one's name. */
-static int claim(struct transfer *t)
+static int claim(struct transfer *t, struct sul_post_info *info)
 {
-	int err = try_claim(t);
+	int err = try_claim(t, info);
 
 	while (err == -EAGAIN) {
 		uint32_t bell = sul_word_read(sul_channel_doorbell(t->p));
 
 		err = want(t);
 		if (!err)
-			err = try_claim(t);
+			err = try_claim(t, info);
 		if (err != -EAGAIN)
 			break;
 		err = rest(t, bell);
@@ -393,77 +432,85 @@ static int claim(struct transfer *t)
 	return err;
 }
 
-static int wait_taken(const struct transfer *t, struct sul_post_info *info)
+/* Until at most @most pieces are not taken. */
+static int wait_taken(const struct transfer *t, struct sul_post_info *info,
+		      uint32_t most)
 {
-	for (;;) {
-		uint32_t bell = sul_word_read(sul_channel_doorbell(t->p));
+	uint32_t bell = sul_word_read(sul_channel_doorbell(t->p));
+
+	while (info->filled.value - (uint32_t)info->taken > most) {
 		int err = fetch(t, offsetof(struct sul_post, info.taken),
 				&info->taken, sizeof(info->taken));
 
 		if (err)
 			return err;
-		if ((uint32_t)info->taken == info->filled.value)
-			return 0;
+		if (info->filled.value - (uint32_t)info->taken <= most)
+			break;
 		err = rest(t, bell);
 		if (err)
 			return err;
+		bell = sul_word_read(sul_channel_doorbell(t->p));
 	}
+	return 0;
 }
 
-static int put_piece(const struct transfer *t, uint64_t off, size_t len,
-		     uint32_t nr)
+static int put_piece(struct transfer *t, uint64_t off, size_t len, uint32_t nr)
 {
-	struct sul_piece piece = { .off = off, .len = (uint32_t)len };
+	struct sul_piece *piece = &t->piece[nr % SUL_PIECES];
 	uint64_t post = post_off(t->p, t->channel);
-	const struct sul_carrier_ops *ops = t->p->ops;
-	int err = ops->put(t->p, t->rank, SUL_WINDOW_CHANNELS,
-			   bounce_off(t->p, t->channel), t->src + off, len);
+	uint64_t place = nr % SUL_PIECES * sizeof(*piece);
+	struct sul_quiet q;
+	int err;
 
+	*piece = (struct sul_piece){ .off = off, .len = (uint32_t)len };
+	sul_quiet_begin(t->p, &q);
+	err = sul_port_put(t->p, t->rank, SUL_WINDOW_CHANNELS,
+			   bounce_off(t->p, t->channel, nr), t->src + off, len);
 	if (!err)
-		err = ops->put(t->p, t->rank, SUL_WINDOW_CHANNELS,
-			       post + offsetof(struct sul_post, piece), &piece,
-			       sizeof(piece));
+		err = sul_port_put(t->p, t->rank, SUL_WINDOW_CHANNELS,
+				   post + offsetof(struct sul_post, piece) +
+					   place,
+				   piece, sizeof(*piece));
 	if (!err)
-		err = ops->notify(t->p, t->rank, SUL_WINDOW_CHANNELS,
-				  post + offsetof(struct sul_post, info.filled),
-				  nr);
+		err = sul_port_notify(
+			t->p, t->rank, SUL_WINDOW_CHANNELS,
+			post + offsetof(struct sul_post, info.filled), nr);
 	if (!err)
-		err = sul_channel_ring(t->p, t->rank);
-	return err ? err : ops->flush(t->p);
+		err = sul_channel_ring_quiet(t->p, t->rank);
+	sul_quiet_end(&q);
+	return err;
 }
 
-static int move_in_pieces(const struct transfer *t, struct sul_post_info *info)
+static int move_in_pieces(struct transfer *t, struct sul_post_info *info)
 {
-	size_t most = bounce_bytes(t->p);
+	size_t most = t->p->channels->at.piece;
 	int err = 0;
 
 	for (size_t off = 0; off < t->len && !err; off += most) {
 		size_t n = t->len - off < most ? t->len - off : most;
 
-		err = put_piece(t, off, n, ++info->filled.value);
+		err = wait_taken(t, info, SUL_PIECES - 1);
 		if (!err)
-			err = wait_taken(t, info);
+			err = put_piece(t, off, n, ++info->filled.value);
 	}
-	return err;
+	return err ? err : wait_taken(t, info, 0);
 }
 
 /* -EMSGSIZE is an outcome of the transfer; other errors mean it is off. */
-static int move(const struct transfer *t)
+static int move(struct transfer *t, struct sul_post_info *info)
 {
-	struct sul_post_info info;
-	int err =
-		fetch(t, offsetof(struct sul_post, info), &info, sizeof(info));
+	/* What a sender before this one left behind. */
+	int err = wait_taken(t, info, 0);
 
-	if (!err) /* what a sender before this one left behind */
-		err = wait_taken(t, &info);
 	if (err)
 		return err;
-	if (t->len > info.len)
+	if (t->len > info->len)
 		return -EMSGSIZE;
 	if (!t->len ||
-	    !t->p->ops->put_private(t->p, t->rank, info.addr, t->src, t->len))
+	    !sul_port_to(t->p, t->rank)
+		     ->put_private(t->p, t->rank, info->addr, t->src, t->len))
 		return 0;
-	return move_in_pieces(t, &info);
+	return move_in_pieces(t, info);
 }
 
 static int complete(const struct transfer *t, int status)
@@ -472,11 +519,15 @@ static int complete(const struct transfer *t, int status)
 	struct sul_outcome outcome = { .len = t->len,
 				       .from = (uint32_t)p->rank,
 				       .status = status };
-	int err = p->ops->put(p, t->rank, SUL_WINDOW_CHANNELS,
-			      post_off(p, t->channel) +
-				      offsetof(struct sul_post, outcome),
-			      &outcome, sizeof(outcome));
+	struct sul_quiet q;
+	int err;
 
+	sul_quiet_begin(p, &q);
+	err = sul_port_put(p, t->rank, SUL_WINDOW_CHANNELS,
+			   post_off(p, t->channel) +
+				   offsetof(struct sul_post, outcome),
+			   &outcome, sizeof(outcome));
+	sul_quiet_end(&q);
 	if (!err)
 		err = claim_amo(t, SUL_AMO_SWAP,
 				claim_word(t->generation, p->rank,
@@ -498,16 +549,17 @@ int sul_send_large(struct sul_port *p, int rank, unsigned int channel,
 	struct transfer t = {
 		.p = p, .rank = rank, .channel = channel, .src = buf, .len = len
 	};
+	struct sul_post_info info;
 	int status, err;
 
 	if (rank < 0 || rank >= p->ranks || channel >= SUL_CHANNELS_MAX ||
 	    (len && !buf))
 		return -EINVAL;
 	t.end = sul_sleep_end(timeout_ms);
-	err = claim(&t);
+	err = claim(&t, &info);
 	if (err)
 		return err;
-	status = move(&t);
+	status = move(&t, &info);
 	if (status && status != -EMSGSIZE) {
 		give_back(&t);
 		return status;

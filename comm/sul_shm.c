@@ -11,15 +11,18 @@
  * Threads:   any.  A peer's mapping is published once with a compare-and-swap.
  * Locks:     none.
  *
- * First touches.  Every first touch of a mapping costs a trap of 12-14 us, even
- * when the page exists.  So a page of a peer is read with pread() the first
- * time (1.5 us: many pages are read once), and made present together with its
- * neighbours (window_chunk) by one madvise() when it is worked on again or
- * written.  What is got into an own window that has not been touched either
- * goes there through the file, too: one system call makes the page and fills it
- * (1.1 us, against 2 us for making it present and copying).  Two bits a page,
- * per rank and window, remember all that.  They are hints: if the owner gave the
- * memory back meanwhile, the access faults it in.
+ * First touches.  Every first touch of a mapping costs a trap of its own, even
+ * when the page exists.  So the first page of a peer's chunk (window_chunk) is
+ * read with pread() the first time (many are read once); when one of the chunk
+ * is got again, or worked on, all of them are made present by one madvise().
+ * That is a populating *read*, which the kernel does for 16 neighbours in one
+ * fault; as nothing watches for the first write to a page of memory, they are
+ * writable afterwards, too.  What is got into an own window that has not been
+ * touched either goes there through the file: one system call makes the page
+ * and fills it, where making it present first would zero it, too.  Two bits a
+ * page, per rank and window, remember all that.  They are hints: if the owner
+ * gave the memory back meanwhile, the access faults it in (and who knows of it
+ * says so, sul_window_forget(): such a fault costs more than a pread()).
  */
 #include "sul_carrier.h"
 
@@ -32,9 +35,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sul_sleep.h"
-
 #ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_READ 22
 #define MADV_POPULATE_WRITE 23
 #endif
 #ifndef MAP_FIXED_NOREPLACE
@@ -49,7 +51,8 @@ enum {
 /* One window of one rank as mapped here. */
 struct mapping {
 	char *base; /* NULL until first use */
-	uint64_t *warm; /* bit per page: was read once */
+	uint64_t *warm; /* bit per page: own: was got into once; first page of
+			   a peer's chunk: one of it was read */
 	uint64_t *hot; /* bit per page: present in this mapping */
 };
 
@@ -200,10 +203,10 @@ static size_t window_pages(const struct sul_port *p, unsigned int w)
 }
 
 /* Make pages [first, end) present in the mapping. */
-static int populate(struct mapping *m, size_t first, size_t end)
+static int populate(struct mapping *m, size_t first, size_t end, int advice)
 {
 	if (madvise(m->base + (first << PAGE_SHIFT),
-		    (end - first) << PAGE_SHIFT, MADV_POPULATE_WRITE) &&
+		    (end - first) << PAGE_SHIFT, advice) &&
 	    errno != EINVAL) /* EINVAL: before Linux 5.14; it faults instead */
 		return errno == EFAULT ? -ENOMEM : -errno;
 	for (size_t i = first; i < end; i++)
@@ -216,14 +219,32 @@ static size_t least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
+static size_t chunk_of(const struct sul_port *p, unsigned int w, size_t page)
+{
+	return page & ~(size_t)(p->window_chunk[w] - 1);
+}
+
 /* Make the chunk around @page of a peer's window present. */
 static int heat(struct sul_port *p, struct mapping *m, unsigned int w,
 		size_t page)
 {
-	size_t first = page & ~(size_t)(p->window_chunk[w] - 1);
+	size_t first = chunk_of(p, w, page);
 
 	return populate(m, first,
-			least(first + p->window_chunk[w], window_pages(p, w)));
+			least(first + p->window_chunk[w], window_pages(p, w)),
+			MADV_POPULATE_READ);
+}
+
+/* True for the first look from here at the chunk around @page. */
+static bool is_cold(const struct sul_port *p, const struct mapping *m,
+		    unsigned int w, size_t page)
+{
+	size_t chunk = chunk_of(p, w, page);
+
+	if (bit(m->hot, page) || bit(m->warm, chunk))
+		return false;
+	set_bit(m->warm, chunk);
+	return true;
 }
 
 static struct mapping *own_mapping(const struct sul_port *p, unsigned int w)
@@ -247,7 +268,7 @@ static int shm_prepare(struct sul_port *p, unsigned int w, uint64_t off,
 		least((page | (shm_of(p)->ahead - 1)) + 1, window_pages(p, w));
 	if (page && bit(own->hot, page - 1) && end < chunk_end)
 		end = chunk_end;
-	return populate(own, page, end);
+	return populate(own, page, end, MADV_POPULATE_WRITE);
 }
 
 /* Where [off, off+len) of a window can be worked on with a CPU. */
@@ -361,15 +382,26 @@ static void shm_close(struct sul_port *p)
 	shm_close_windows(p, 0);
 }
 
+static void shm_forget(struct sul_port *p, int rank, unsigned int w,
+		       uint64_t off, size_t len)
+{
+	struct mapping *m =
+		&shm_of(p)->map[(unsigned int)rank * SUL_WINDOWS_ALL + w];
+
+	if (!__atomic_load_n(&m->base, __ATOMIC_ACQUIRE))
+		return;
+	for (size_t i = off >> PAGE_SHIFT; i < (off + len) >> PAGE_SHIFT; i++) {
+		clear_bit(m->hot, i);
+		clear_bit(m->warm, i);
+	}
+}
+
 static int shm_discard(struct sul_port *p, unsigned int w, uint64_t off,
 		       size_t len)
 {
 	if (madvise((char *)p->window[w] + off, len, MADV_REMOVE))
 		return -errno;
-	for (size_t i = off >> PAGE_SHIFT; i < (off + len) >> PAGE_SHIFT; i++) {
-		clear_bit(own_mapping(p, w)->hot, i);
-		clear_bit(own_mapping(p, w)->warm, i);
-	}
+	shm_forget(p, p->rank, w, off, len);
 	return 0;
 }
 
@@ -404,37 +436,41 @@ static int set_marks(struct sul_port *p, int rank, const struct sul_mark *marks,
 	for (unsigned int i = 0; i < nr; i++) {
 		char *at;
 		int err = reach(p, rank, marks[i].window, marks[i].off, 8, &at);
-		uint64_t *word = (uint64_t *)(void *)at;
 
 		if (err)
 			return err;
-		if ((__atomic_load_n(word, __ATOMIC_ACQUIRE) & marks[i].bits) ==
-		    marks[i].bits)
-			continue; /* leave the line to those who read it */
-		__atomic_fetch_or(word, marks[i].bits, __ATOMIC_SEQ_CST);
+		sul_memory_mark((uint64_t *)(void *)at, marks[i].bits);
 	}
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	sul_memory_fence();
 	return 0;
 }
 
-/* A page that nobody has looked at from here is read through the file. */
-static int read_cold(struct sul_port *p, int rank, unsigned int w, uint64_t off,
-		     void *dst, size_t len)
+/* Read or write all of it in the file, not in a mapping. */
+static int in_file(const struct sul_port *p, bool write, uint64_t at, char *buf,
+		   size_t len)
 {
-	size_t done = 0;
+	int fd = shm_of(p)->fd;
 
-	while (done < len) {
-		ssize_t n =
-			pread(shm_of(p)->fd, (char *)dst + done, len - done,
-			      (off_t)(file_offset(p, rank, w) + off + done));
+	while (len) {
+		ssize_t n = write ? pwrite(fd, buf, len, (off_t)at) :
+				    pread(fd, buf, len, (off_t)at);
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
 			return n ? -errno : -EIO;
-		done += (size_t)n;
+		at += (uint64_t)n;
+		buf += n;
+		len -= (size_t)n;
 	}
 	return 0;
+}
+
+/* What nobody has looked at from here is read so. */
+static int read_cold(const struct sul_port *p, int rank, unsigned int w,
+		     uint64_t off, void *dst, size_t len)
+{
+	return in_file(p, false, file_offset(p, rank, w) + off, dst, len);
 }
 
 /*
@@ -457,27 +493,11 @@ static int window_by_file(const struct sul_port *p, const char *at)
 			set_bit(own->warm, page);
 			return (int)w;
 		}
-		populate(own, page, page + 1); /* a hint: it may fail */
+		/* a hint: it may fail */
+		populate(own, page, page + 1, MADV_POPULATE_WRITE);
 		return -1;
 	}
 	return -1;
-}
-
-static int write_file(struct sul_port *p, uint64_t at, const char *src)
-{
-	size_t done = 0;
-
-	while (done < PAGE_BYTES) {
-		ssize_t n = pwrite(shm_of(p)->fd, src + done, PAGE_BYTES - done,
-				   (off_t)(at + done));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n ? -errno : -EIO;
-		done += (size_t)n;
-	}
-	return 0;
 }
 
 /*
@@ -512,11 +532,10 @@ static int get_page(struct sul_port *p, int rank, unsigned int w, uint64_t off,
 	if (err)
 		return err;
 	if (into >= 0) {
-		err = write_file(
-			p,
-			file_offset(p, p->rank, (unsigned int)into) +
-				(uint64_t)(dst - (char *)p->window[into]),
-			src);
+		err = in_file(p, true,
+			      file_offset(p, p->rank, (unsigned int)into) +
+				      (uint64_t)(dst - (char *)p->window[into]),
+			      src, PAGE_BYTES);
 		if (err != -EFBIG)
 			return err;
 		writes_are_limited(p);
@@ -539,9 +558,7 @@ static int get_within_page(struct sul_port *p, int rank, unsigned int w,
 		err = mapping_of(p, rank, w, &m);
 		if (err)
 			return err;
-		cold = !bit(m->hot, page) && !bit(m->warm, page);
-		if (cold)
-			set_bit(m->warm, page);
+		cold = is_cold(p, m, w, page);
 		if (len == PAGE_BYTES)
 			return get_page(p, rank, w, off, dst, cold);
 		if (cold)
@@ -585,13 +602,7 @@ static int shm_put(struct sul_port *p, int rank, unsigned int w, uint64_t off,
 
 	if (err)
 		return err;
-	if (len == 8 && !(off & 7)) {
-		struct sul_run run = { 0, 8 };
-
-		sul_memory_runs(dst, src, &run, 1);
-	} else {
-		memcpy(dst, src, len);
-	}
+	sul_memory_copy_in(dst, src, len);
 	return 0;
 }
 
@@ -616,8 +627,7 @@ static int shm_putv(struct sul_port *p, int rank, unsigned int w, uint64_t off,
 	err = reach(p, rank, mirror->flag_window, mirror->flag_off, 1, &flag);
 	if (err)
 		return err;
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (!__atomic_load_n(flag, __ATOMIC_ACQUIRE))
+	if (!sul_memory_flag(flag))
 		return 0;
 	err = reach(p, rank, mirror->window, off, runs_end(runs, nr_runs),
 		    &dst);
@@ -635,7 +645,9 @@ static int shm_notify(struct sul_port *p, int rank, unsigned int w,
 
 	if (err)
 		return err;
-	sul_sleep_notify((struct sul_word *)(void *)word, value);
+	if (sul_sleep_notify((struct sul_word *)(void *)word, value) &&
+	    p->far_ops && p->far_ops->wake_rank)
+		p->far_ops->wake_rank(p, rank);
 	return 0;
 }
 
@@ -667,6 +679,7 @@ const struct sul_carrier_ops sul_shm_ops = {
 	.close = shm_close,
 	.prepare = shm_prepare,
 	.discard = shm_discard,
+	.forget = shm_forget,
 	.window_file = shm_window_file,
 	.get = shm_get,
 	.put = shm_put,

@@ -1,91 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sul_sim.c - carrier and scheduler of the simulator (see sul_sim.h).
+ * sul_sim.c - the simulated world: coroutines, waiting, chance (sul_sim.h).
  *
- * Role:      one array of coroutines that can run, one of links (pairs of
- *            ranks) with operations under way; each step picks one at random.
+ * Role:      who can run, who waits for what, and whose turn it is.
  * Invariant: everything that happens depends on the seed only: no clock, no
- *            address, no system call decides anything.
+ *            address, no system call decides anything.  (Addresses choose the
+ *            chain in which a waiting coroutine is found again, not its order.)
  * Threads:   one.
  */
-#include "sul_sim.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "sul_carrier.h"
-#include "sul_coro.h"
+#include "sul_simnet.h"
 
 enum {
-	STACK_BYTES = 128 << 10, /* a coroutine's; deepest use seen is 10 KiB */
-	SLOW_FACTOR = 32
+	STACK_BYTES = 128 << 10 /* a coroutine's; deepest use seen is 10 KiB */
 };
 
-enum op_kind {
-	OP_GET,
-	OP_PUT,
-	OP_PUTV,
-	OP_AMO,
-	OP_NOTIFY
-};
-
-/* One operation under way. */
-struct op {
-	struct op *next; /* on the same link, or in the pool */
-	enum op_kind kind;
-	unsigned int w;
-	uint64_t off;
-	char *dst;
-	const char *src;
-	size_t len, done; /* bytes, or runs of a putv */
-	const struct sul_run *runs;
-	bool has_mirror, mirroring;
-	struct sul_mirror mirror;
-	struct sul_mark marks[SUL_MARKS_MAX];
-	unsigned int nr_marks;
-	enum sul_amo_op amo;
-	uint64_t operand, comparand, *old;
-	uint32_t value;
-};
-
-struct link {
-	struct op *head, *tail;
-	uint32_t active_at; /* index in sul_sim.active, while head is there */
-	bool slow;
-};
-
-enum task_state {
-	TASK_READY,
-	TASK_WORD,
-	TASK_FLUSH,
-	TASK_ENDED
-};
-
-struct task {
-	struct sul_coro *coro;
-	enum task_state state;
-	bool slow;
-	struct sul_watch watch[SUL_WATCH_MAX]; /* TASK_WORD */
-	unsigned int nr_watch;
-	int rank; /* TASK_FLUSH */
-};
-
-struct sul_sim {
-	uint64_t rng, steps;
-	struct sul_sim_config cfg;
-	struct sul_port **ports; /* by rank; NULL: not open */
-	uint32_t *outstanding; /* operations of a rank under way */
-	struct link *links; /* [from * ranks + to] */
-	uint32_t *active; /* links with operations */
-	uint32_t nr_active;
-	struct task *tasks;
-	uint32_t nr_tasks, room_tasks, live;
-	uint32_t *ready; /* tasks that can run */
-	uint32_t nr_ready;
-	uint32_t current;
-	struct op *pool;
-};
+#define NOBODY UINT32_MAX /* as sul_sim.current: no coroutine runs */
 
 uint64_t sul_sim_random(struct sul_sim *s) /* splitmix64 */
 {
@@ -101,25 +34,24 @@ uint64_t sul_sim_steps(const struct sul_sim *s)
 	return s->steps;
 }
 
-static uint32_t below(struct sul_sim *s, uint32_t n)
+uint32_t sul_sim_below(struct sul_sim *s, uint32_t n)
 {
 	return (uint32_t)((sul_sim_random(s) >> 32) * n >> 32);
 }
 
-static bool chance(struct sul_sim *s, uint32_t ppm)
+bool sul_sim_chance(struct sul_sim *s, uint64_t ppm)
 {
-	return below(s, 1000000) < ppm;
+	return sul_sim_below(s, 1000000) < ppm;
 }
 
-static bool draw_slow(struct sul_sim *s)
+bool sul_sim_draw_slow(struct sul_sim *s)
 {
-	return s->cfg.slow_ppm && chance(s, s->cfg.slow_ppm);
+	return s->cfg.slow_ppm && sul_sim_chance(s, s->cfg.slow_ppm);
 }
 
-/* Is it too slow for its turn? */
-static bool misses_turn(struct sul_sim *s, bool slow)
+bool sul_sim_misses_turn(struct sul_sim *s, bool slow)
 {
-	return slow && below(s, SLOW_FACTOR);
+	return slow && sul_sim_below(s, SUL_SIM_SLOW);
 }
 
 /* --- the world ---------------------------------------------------------------- */
@@ -128,63 +60,52 @@ int sul_sim_new(struct sul_sim **out, const struct sul_sim_config *cfg)
 {
 	size_t n = (size_t)cfg->ranks;
 	struct sul_sim *s = calloc(1, sizeof(*s));
+	int err = -ENOMEM;
 
 	if (!s)
-		return -ENOMEM;
+		return err;
 	s->cfg = *cfg;
 	s->rng = cfg->seed;
+	s->current = NOBODY;
 	s->ports = calloc(n, sizeof(struct sul_port *));
-	s->outstanding = calloc(n, sizeof(*s->outstanding));
-	s->links = calloc(n * n, sizeof(*s->links));
-	s->active = calloc(n * n, sizeof(*s->active));
-	if (!s->ports || !s->outstanding || !s->links || !s->active) {
+	s->at_port = calloc(n, sizeof(*s->at_port));
+	if (s->ports && s->at_port)
+		err = cfg->net ? sul_simnet_new(s) : sul_sim_links_new(s);
+	if (err)
 		sul_sim_free(s);
-		return -ENOMEM;
-	}
-	for (size_t i = 0; i < n * n; i++)
-		s->links[i].slow = draw_slow(s);
-	*out = s;
-	return 0;
-}
-
-static void free_ops(struct op *o)
-{
-	while (o) {
-		struct op *next = o->next;
-
-		free(o);
-		o = next;
-	}
+	else
+		*out = s;
+	return err;
 }
 
 void sul_sim_free(struct sul_sim *s)
 {
 	if (!s)
 		return;
-	free_ops(s->pool);
-	for (uint32_t i = 0; i < s->nr_active; i++) /* still under way */
-		free_ops(s->links[s->active[i]].head);
+	sul_sim_links_free(s);
+	sul_simnet_free(s);
 	for (uint32_t i = 0; i < s->nr_tasks; i++)
 		sul_coro_free(s->tasks[i].coro);
 	free(s->tasks);
 	free(s->ready);
-	free(s->active);
-	free(s->links);
-	free(s->outstanding);
+	free(s->at_port);
 	free(s->ports);
 	free(s);
 }
 
 static void make_ready(struct sul_sim *s, uint32_t i)
 {
-	s->tasks[i].state = TASK_READY;
-	s->ready[s->nr_ready++] = i;
+	s->tasks[i].state = SUL_SIM_READY;
+	if (s->net)
+		sul_simnet_ready(s, i);
+	else
+		s->ready[s->nr_ready++] = i;
 }
 
 static int make_room(struct sul_sim *s)
 {
 	uint32_t room = s->room_tasks ? 2 * s->room_tasks : 64;
-	struct task *tasks;
+	struct sul_sim_task *tasks;
 	uint32_t *ready;
 
 	if (s->nr_tasks < s->room_tasks)
@@ -201,9 +122,9 @@ static int make_room(struct sul_sim *s)
 	return 0;
 }
 
-int sul_sim_spawn(struct sul_sim *s, void (*fn)(void *arg), void *arg)
+int sul_sim_spawn(struct sul_sim *s, int rank, void (*fn)(void *arg), void *arg)
 {
-	struct task *t;
+	struct sul_sim_task *t;
 	int err = make_room(s);
 
 	if (err)
@@ -213,7 +134,8 @@ int sul_sim_spawn(struct sul_sim *s, void (*fn)(void *arg), void *arg)
 	err = sul_coro_new(&t->coro, fn, arg, STACK_BYTES);
 	if (err)
 		return err;
-	t->slow = draw_slow(s);
+	t->rank = rank;
+	t->slow = sul_sim_draw_slow(s);
 	make_ready(s, s->nr_tasks++);
 	s->live++;
 	return 0;
@@ -234,11 +156,108 @@ void sul_sim_yield(struct sul_sim *s)
 
 void sul_sim_point(struct sul_sim *s)
 {
-	if (chance(s, s->cfg.yield_ppm))
+	if (sul_sim_chance(s, s->cfg.yield_ppm))
 		sul_sim_yield(s);
 }
 
-static bool changed(const struct sul_watch *watch, unsigned int nr)
+static void end_task(struct sul_sim *s, uint32_t i)
+{
+	if (s->tasks[i].state != SUL_SIM_ENDED)
+		s->live--;
+	s->tasks[i].state = SUL_SIM_ENDED;
+	if (i == s->current)
+		return; /* its stack is in use */
+	sul_coro_free(s->tasks[i].coro);
+	s->tasks[i].coro = NULL;
+}
+
+void sul_sim_resume(struct sul_sim *s, uint32_t i)
+{
+	bool ended;
+
+	s->current = i;
+	ended = sul_coro_resume(s->tasks[i].coro);
+	s->current = NOBODY;
+	if (ended || s->tasks[i].state == SUL_SIM_ENDED)
+		end_task(s, i);
+}
+
+/* Without a clock: anything that can happen is as likely as anything else. */
+static void step_task(struct sul_sim *s)
+{
+	uint32_t at = sul_sim_below(s, s->nr_ready);
+	uint32_t i = s->ready[at];
+
+	if (sul_sim_misses_turn(s, s->tasks[i].slow))
+		return;
+	s->ready[at] = s->ready[--s->nr_ready];
+	sul_sim_resume(s, i);
+}
+
+static bool step(struct sul_sim *s)
+{
+	uint32_t can = s->nr_ready + sul_sim_links_busy(s);
+
+	if (!can)
+		return false;
+	if (sul_sim_below(s, can) < s->nr_ready)
+		step_task(s);
+	else
+		sul_sim_links_step(s);
+	return true;
+}
+
+int sul_sim_run(struct sul_sim *s, uint64_t steps)
+{
+	for (; s->live && steps; steps--) {
+		s->steps++;
+		if (!(s->net ? sul_simnet_step(s) : step(s)))
+			return -EDEADLK;
+		if (s->net && s->net->error)
+			return s->net->error;
+	}
+	return s->live ? -ETIMEDOUT : 0;
+}
+
+/* --- waiting for a word -------------------------------------------------------------- */
+
+static uint32_t *chain_of(struct sul_sim *s, const struct sul_word *word)
+{
+	return &s->chain[(uintptr_t)word / sizeof(*word) % SUL_SIM_CHAINS];
+}
+
+static void chain_in(struct sul_sim *s, uint32_t i)
+{
+	struct sul_sim_task *t = &s->tasks[i];
+
+	for (uint32_t k = 0; k < t->nr_watch; k++) {
+		uint32_t *head = chain_of(s, t->watch[k].word);
+
+		t->next[k] = *head;
+		*head = i * SUL_WATCH_MAX + k + 1;
+	}
+}
+
+static uint32_t *next_of(struct sul_sim *s, uint32_t at)
+{
+	return &s->tasks[(at - 1) / SUL_WATCH_MAX]
+			.next[(at - 1) % SUL_WATCH_MAX];
+}
+
+static void chain_out(struct sul_sim *s, uint32_t i)
+{
+	struct sul_sim_task *t = &s->tasks[i];
+
+	for (uint32_t k = 0; k < t->nr_watch; k++) {
+		uint32_t *at = chain_of(s, t->watch[k].word);
+
+		while (*at != i * SUL_WATCH_MAX + k + 1)
+			at = next_of(s, *at);
+		*at = t->next[k];
+	}
+}
+
+bool sul_sim_changed(const struct sul_watch *watch, unsigned int nr)
 {
 	for (unsigned int i = 0; i < nr; i++)
 		if (watch[i].word->value != watch[i].old)
@@ -246,438 +265,105 @@ static bool changed(const struct sul_watch *watch, unsigned int nr)
 	return false;
 }
 
-static int wait_any(struct sul_sim *s, const struct sul_watch *watch,
-		    unsigned int nr)
+void sul_sim_sleep(struct sul_sim *s, const struct sul_watch *watch,
+		   unsigned int nr)
 {
-	while (!changed(watch, nr)) {
-		struct task *t = &s->tasks[s->current];
+	struct sul_sim_task *t = &s->tasks[s->current];
 
-		t->state = TASK_WORD;
-		memcpy(t->watch, watch, nr * sizeof(*watch));
-		t->nr_watch = nr;
-		pause_current(s);
-	}
-	return 0;
+	t->state = SUL_SIM_WORD;
+	memcpy(t->watch, watch, nr * sizeof(*watch));
+	t->nr_watch = nr;
+	chain_in(s, s->current);
+	pause_current(s);
 }
 
 int sul_sim_wait(struct sul_sim *s, const struct sul_word *word, uint32_t old)
 {
 	struct sul_watch w = { (struct sul_word *)(uintptr_t)word, old };
 
-	return wait_any(s, &w, 1);
+	while (!sul_sim_changed(&w, 1))
+		sul_sim_sleep(s, &w, 1);
+	return 0;
 }
 
-/* Only by a notify of a word it watches: a store alone wakes nobody. */
-static bool woken_by(const struct task *t, const struct sul_word *word,
-		     uint32_t value)
+static void wake(struct sul_sim *s, uint32_t i)
 {
-	for (unsigned int i = 0; i < t->nr_watch; i++)
-		if (t->watch[i].word == word && t->watch[i].old != value)
-			return true;
-	return false;
+	chain_out(s, i);
+	make_ready(s, i);
 }
 
+/* Only who watches this word is woken: a store alone wakes nobody. */
 void sul_sim_notify(struct sul_sim *s, struct sul_word *word, uint32_t value)
 {
+	uint32_t at = *chain_of(s, word);
+
 	word->value = value;
-	for (uint32_t i = 0; i < s->nr_tasks; i++) {
-		struct task *t = &s->tasks[i];
+	while (at) {
+		uint32_t i = (at - 1) / SUL_WATCH_MAX;
+		const struct sul_watch *w =
+			&s->tasks[i].watch[(at - 1) % SUL_WATCH_MAX];
 
-		if (t->state == TASK_WORD && woken_by(t, word, value))
-			make_ready(s, i);
-	}
-}
-
-static void step_task(struct sul_sim *s)
-{
-	uint32_t at = below(s, s->nr_ready);
-	struct task *t = &s->tasks[s->ready[at]];
-
-	if (misses_turn(s, t->slow))
-		return;
-	s->current = s->ready[at];
-	s->ready[at] = s->ready[--s->nr_ready];
-	if (sul_coro_resume(t->coro)) {
-		t = &s->tasks[s->current]; /* it may have spawned */
-		t->state = TASK_ENDED;
-		sul_coro_free(t->coro);
-		t->coro = NULL;
-		s->live--;
-	}
-}
-
-/* --- operations under way -------------------------------------------------------- */
-
-static struct op *take_op(struct sul_sim *s)
-{
-	struct op *o = s->pool;
-
-	if (o)
-		s->pool = o->next;
-	else
-		o = malloc(sizeof(*o));
-	if (o)
-		memset(o, 0, sizeof(*o));
-	return o;
-}
-
-static void issue(struct sul_port *p, int rank, struct op *o)
-{
-	struct sul_sim *s = p->carrier;
-	uint32_t nr = (uint32_t)(p->rank * p->ranks + rank);
-	struct link *l = &s->links[nr];
-
-	if (l->head) {
-		l->tail->next = o;
-	} else {
-		l->head = o;
-		l->active_at = s->nr_active;
-		s->active[s->nr_active++] = nr;
-	}
-	l->tail = o;
-	s->outstanding[p->rank]++;
-}
-
-static void wake_flushers(struct sul_sim *s, int rank)
-{
-	for (uint32_t i = 0; i < s->nr_tasks; i++)
-		if (s->tasks[i].state == TASK_FLUSH && s->tasks[i].rank == rank)
-			make_ready(s, i);
-}
-
-static void complete(struct sul_sim *s, uint32_t nr)
-{
-	struct link *l = &s->links[nr];
-	struct op *o = l->head;
-	int from = (int)nr / s->cfg.ranks;
-
-	l->head = o->next;
-	if (!l->head) {
-		uint32_t moved = s->active[--s->nr_active];
-
-		s->active[l->active_at] = moved;
-		s->links[moved].active_at = l->active_at;
-	}
-	o->next = s->pool;
-	s->pool = o;
-	if (!--s->outstanding[from])
-		wake_flushers(s, from);
-}
-
-/* How many of @left units this step does. */
-static size_t piece(struct sul_sim *s, size_t left)
-{
-	if (left > 1 && chance(s, s->cfg.piece_ppm))
-		return 1 + below(s, (uint32_t)left);
-	return left;
-}
-
-static bool set_marks(struct op *o, struct sul_port *target)
-{
-	for (unsigned int i = 0; i < o->nr_marks; i++) {
-		uint64_t *word =
-			(void *)((char *)target->window[o->marks[i].window] +
-				 o->marks[i].off);
-
-		*word |= o->marks[i].bits;
-	}
-	o->nr_marks = 0;
-	return true;
-}
-
-/* A get never sees half of an aligned word (sul.h). */
-static size_t whole_words(const struct op *o, size_t n)
-{
-	uint64_t at = o->off + o->done;
-	size_t left = o->len - o->done;
-
-	n = (size_t)(((at + n + 7) & ~UINT64_C(7)) - at);
-	return n < left ? n : left;
-}
-
-static bool do_get(struct sul_sim *s, struct op *o, struct sul_port *target)
-{
-	size_t n;
-
-	if (o->nr_marks) {
-		set_marks(o, target);
-		if (chance(s, s->cfg.piece_ppm))
-			return false;
-	}
-	n = whole_words(o, piece(s, o->len - o->done));
-	memcpy(o->dst + o->done,
-	       (char *)target->window[o->w] + o->off + o->done, n);
-	o->done += n;
-	return o->done == o->len;
-}
-
-static bool do_put(struct sul_sim *s, struct op *o, struct sul_port *target)
-{
-	size_t n = piece(s, o->len - o->done);
-
-	memcpy((char *)target->window[o->w] + o->off + o->done,
-	       o->src + o->done, n);
-	o->done += n;
-	return o->done == o->len;
-}
-
-static bool do_putv(struct sul_sim *s, struct op *o, struct sul_port *target)
-{
-	unsigned int w = o->mirroring ? o->mirror.window : o->w;
-	size_t n = piece(s, o->len - o->done);
-
-	sul_memory_runs((char *)target->window[w] + o->off, o->src,
-			o->runs + o->done, n);
-	o->done += n;
-	if (o->done < o->len)
-		return false;
-	if (o->mirroring || !o->has_mirror)
-		return true;
-	if (!((char *)target->window[o->mirror.flag_window])[o->mirror.flag_off])
-		return true;
-	o->mirroring = true;
-	o->done = 0;
-	return false;
-}
-
-static bool execute(struct sul_sim *s, struct op *o, struct sul_port *target)
-{
-	char *at = (char *)target->window[o->w] + o->off;
-	uint64_t was;
-
-	switch (o->kind) {
-	case OP_GET:
-		return do_get(s, o, target);
-	case OP_PUT:
-		return do_put(s, o, target);
-	case OP_PUTV:
-		return do_putv(s, o, target);
-	case OP_AMO:
-		was = sul_memory_amo((uint64_t *)(void *)at, o->amo, o->operand,
-				     o->comparand);
-		if (o->old)
-			*o->old = was;
-		return true;
-	case OP_NOTIFY:
-		sul_sim_notify(s, (struct sul_word *)(void *)at, o->value);
-		return true;
-	}
-	return true;
-}
-
-static void step_link(struct sul_sim *s)
-{
-	uint32_t nr = s->active[below(s, s->nr_active)];
-	struct sul_port *target = s->ports[(int)nr % s->cfg.ranks];
-
-	if (misses_turn(s, s->links[nr].slow))
-		return;
-	if (execute(s, s->links[nr].head, target))
-		complete(s, nr);
-}
-
-int sul_sim_run(struct sul_sim *s, uint64_t steps)
-{
-	for (uint64_t i = 0; i < steps; i++) {
-		uint32_t can = s->nr_ready + s->nr_active;
-
-		if (!s->live)
-			return 0;
-		if (!can)
-			return -EDEADLK;
-		s->steps++;
-		if (below(s, can) < s->nr_ready)
-			step_task(s);
-		else
-			step_link(s);
-	}
-	return s->live ? -ETIMEDOUT : 0;
-}
-
-/* --- carrier ----------------------------------------------------------------------- */
-
-static void sim_close(struct sul_port *p)
-{
-	struct sul_sim *s = p->carrier;
-
-	s->ports[p->rank] = NULL;
-	for (unsigned int w = 0; w < SUL_WINDOWS_ALL; w++)
-		free(p->window[w]);
-}
-
-static int sim_open(struct sul_port *p, const struct sul_config *cfg)
-{
-	struct sul_sim *s = cfg->sim;
-
-	if (!s || cfg->ranks != s->cfg.ranks || s->ports[p->rank])
-		return -EINVAL;
-	p->carrier = s;
-	for (unsigned int w = 0; w < SUL_WINDOWS_ALL; w++) {
-		if (!p->window_bytes[w])
+		at = *next_of(s, at);
+		if (w->word != word || w->old == value)
 			continue;
-		p->window[w] = calloc(1, p->window_bytes[w]);
-		if (!p->window[w]) {
-			sim_close(p);
-			return -ENOMEM;
-		}
+		/* Its other watch may come next in this chain. */
+		while (at && (at - 1) / SUL_WATCH_MAX == i)
+			at = *next_of(s, at);
+		wake(s, i);
 	}
-	s->ports[p->rank] = p;
-	return 0;
 }
 
-static int sim_prepare(struct sul_port *p, unsigned int w, uint64_t off,
-		       size_t len)
+/* --- waiting for a port ------------------------------------------------------------- */
+
+void sul_sim_wait_port(struct sul_sim *s, int rank)
 {
-	(void)p, (void)w, (void)off, (void)len; /* all of it is present */
-	return 0;
+	struct sul_sim_task *t = &s->tasks[s->current];
+
+	t->state = SUL_SIM_PORT;
+	t->next[0] = s->at_port[rank];
+	s->at_port[rank] = s->current + 1;
+	pause_current(s);
 }
 
-static int sim_discard(struct sul_port *p, unsigned int w, uint64_t off,
-		       size_t len)
+void sul_sim_wake_port(struct sul_sim *s, int rank)
 {
-	memset((char *)p->window[w] + off, 0, len);
-	return 0;
+	uint32_t at = s->at_port[rank];
+
+	s->at_port[rank] = 0;
+	for (; at; at = s->tasks[at - 1].next[0])
+		make_ready(s, at - 1);
 }
 
-static int sim_window_file(const struct sul_port *p, int rank, unsigned int w,
-			   int *fd, uint64_t *off)
+/* --- all of a rank ---------------------------------------------------------------------- */
+
+/* Nobody finds @i where it waits any more. */
+static void leave_chains(struct sul_sim *s, uint32_t i)
 {
-	(void)p, (void)rank, (void)w, (void)fd, (void)off;
-	return -ENOTSUP;
+	if (s->tasks[i].state == SUL_SIM_WORD)
+		chain_out(s, i);
+	if (s->tasks[i].state == SUL_SIM_PORT)
+		s->at_port[s->tasks[i].rank] = 0; /* all of them leave */
 }
 
-static int sim_get(struct sul_port *p, int rank, unsigned int w, uint64_t off,
-		   void *dst, size_t len, const struct sul_mark *marks,
-		   unsigned int nr_marks)
+void sul_sim_wake_rank(struct sul_sim *s, int rank)
 {
-	struct op *o = take_op(p->carrier);
+	for (uint32_t i = 0; i < s->nr_tasks; i++) {
+		struct sul_sim_task *t = &s->tasks[i];
 
-	if (!o)
-		return -ENOMEM;
-	o->kind = OP_GET;
-	o->w = w;
-	o->off = off;
-	o->dst = dst;
-	o->len = len;
-	o->nr_marks = nr_marks;
-	for (unsigned int i = 0; i < nr_marks; i++)
-		o->marks[i] = marks[i];
-	issue(p, rank, o);
-	return 0;
-}
-
-static int sim_put(struct sul_port *p, int rank, unsigned int w, uint64_t off,
-		   const void *src, size_t len)
-{
-	struct op *o = take_op(p->carrier);
-
-	if (!o)
-		return -ENOMEM;
-	o->kind = OP_PUT;
-	o->w = w;
-	o->off = off;
-	o->src = src;
-	o->len = len;
-	issue(p, rank, o);
-	return 0;
-}
-
-static int sim_putv(struct sul_port *p, int rank, unsigned int w, uint64_t off,
-		    const void *src, const struct sul_run *runs, size_t nr_runs,
-		    const struct sul_mirror *mirror)
-{
-	struct op *o = take_op(p->carrier);
-
-	if (!o)
-		return -ENOMEM;
-	o->kind = OP_PUTV;
-	o->w = w;
-	o->off = off;
-	o->src = src;
-	o->runs = runs;
-	o->len = nr_runs;
-	if (mirror) {
-		o->has_mirror = true;
-		o->mirror = *mirror;
+		if (t->rank != rank || t->state == SUL_SIM_READY ||
+		    t->state == SUL_SIM_ENDED)
+			continue;
+		leave_chains(s, i);
+		make_ready(s, i);
 	}
-	issue(p, rank, o);
-	return 0;
 }
 
-static int sim_amo(struct sul_port *p, int rank, unsigned int w, uint64_t off,
-		   enum sul_amo_op op, uint64_t operand, uint64_t comparand,
-		   uint64_t *old)
+void sul_sim_kill(struct sul_sim *s, int rank)
 {
-	struct op *o = take_op(p->carrier);
-
-	if (!o)
-		return -ENOMEM;
-	o->kind = OP_AMO;
-	o->w = w;
-	o->off = off;
-	o->amo = op;
-	o->operand = operand;
-	o->comparand = comparand;
-	o->old = old;
-	issue(p, rank, o);
-	return 0;
-}
-
-static int sim_notify(struct sul_port *p, int rank, unsigned int w,
-		      uint64_t off, uint32_t value)
-{
-	struct op *o = take_op(p->carrier);
-
-	if (!o)
-		return -ENOMEM;
-	o->kind = OP_NOTIFY;
-	o->w = w;
-	o->off = off;
-	o->value = value;
-	issue(p, rank, o);
-	return 0;
-}
-
-static int sim_flush(struct sul_port *p)
-{
-	struct sul_sim *s = p->carrier;
-
-	while (s->outstanding[p->rank]) {
-		s->tasks[s->current].state = TASK_FLUSH;
-		s->tasks[s->current].rank = p->rank;
-		pause_current(s);
+	for (uint32_t i = 0; i < s->nr_tasks; i++) {
+		if (s->tasks[i].rank != rank)
+			continue;
+		leave_chains(s, i);
+		end_task(s, i);
 	}
-	return 0;
 }
-
-static int sim_wait(struct sul_port *p, const struct sul_watch *watch,
-		    unsigned int nr, int timeout_ms)
-{
-	(void)timeout_ms; /* nobody is late here: a missing notify is a deadlock */
-	return wait_any(p->carrier, watch, nr);
-}
-
-static int sim_put_private(struct sul_port *p, int rank, uint64_t addr,
-			   const void *src, size_t len)
-{
-	(void)p, (void)rank;
-	memcpy((void *)(uintptr_t)addr, src, len);
-	return 0;
-}
-
-const struct sul_carrier_ops sul_sim_ops = {
-	.name = "sim",
-	.open = sim_open,
-	.close = sim_close,
-	.prepare = sim_prepare,
-	.discard = sim_discard,
-	.window_file = sim_window_file,
-	.get = sim_get,
-	.put = sim_put,
-	.putv = sim_putv,
-	.amo = sim_amo,
-	.notify = sim_notify,
-	.flush = sim_flush,
-	.wait = sim_wait,
-	.put_private = sim_put_private,
-};

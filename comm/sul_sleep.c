@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "sul_clock.h"
+
 #ifndef SYS_futex_waitv
 #define SYS_futex_waitv 449
 #endif
@@ -30,43 +32,24 @@ struct waiter {
 };
 #define WAITER_U32 2 /* FUTEX2_SIZE_U32, shared between processes */
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static uint32_t value_of(const struct sul_word *w)
 {
 	return __atomic_load_n(&w->value, __ATOMIC_ACQUIRE);
 }
 
-static void relax(void)
+bool sul_sleep_notify(struct sul_word *word, uint32_t value)
 {
-#if defined(__x86_64__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
-}
+	uint32_t sleepers;
 
-void sul_sleep_notify(struct sul_word *word, uint32_t value)
-{
 	__atomic_store_n(&word->value, value, __ATOMIC_RELEASE);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&word->sleepers, __ATOMIC_RELAXED))
+	sleepers = __atomic_load_n(&word->sleepers, __ATOMIC_RELAXED);
+	if (!sleepers)
+		return false;
+	if (sleepers % SUL_WORD_SLEEPER)
 		syscall(SYS_futex, &word->value, FUTEX_WAKE, INT_MAX, NULL,
 			NULL, 0);
-}
-
-static bool changed(const struct sul_watch *watch, unsigned int nr)
-{
-	for (unsigned int i = 0; i < nr; i++)
-		if (value_of(watch[i].word) != watch[i].old)
-			return true;
-	return false;
+	return sleepers >= SUL_WORD_SLEEPER;
 }
 
 /* Before Linux 5.16 one word at a time: the abort waits 100 ms, and with a
@@ -92,7 +75,7 @@ static void doze(const struct sul_watch *watch, unsigned int nr,
 	struct waiter w[SUL_WATCH_MAX + 1] = {
 		{ 0, (uintptr_t)&abort->value, WAITER_U32, 0 },
 	};
-	uint64_t until = now_ns() + ns;
+	uint64_t until = sul_now_ns() + ns;
 	struct timespec deadline = { (time_t)(until / 1000000000u),
 				     (long)(until % 1000000000u) };
 
@@ -113,17 +96,17 @@ static bool spin(const struct sul_watch *watch, unsigned int nr,
 
 	for (;;) {
 		for (int i = 0; i < SPINS_PER_LOOK; i++) {
-			if (changed(watch, nr))
+			if (sul_watch_changed(watch, nr))
 				return true;
-			relax();
+			sul_relax();
 		}
 		if (!spin_us || value_of(abort))
 			return false;
 		if (yield)
 			sched_yield();
 		if (!end)
-			end = now_ns() + spin_us * (uint64_t)1000;
-		else if (now_ns() > end)
+			end = sul_now_ns() + spin_us * (uint64_t)1000;
+		else if (sul_now_ns() > end)
 			return false;
 	}
 }
@@ -132,7 +115,7 @@ uint64_t sul_sleep_end(int timeout_ms)
 {
 	if (timeout_ms < 0)
 		return UINT64_MAX;
-	return now_ns() + (uint64_t)timeout_ms * 1000000u;
+	return sul_now_ns() + (uint64_t)timeout_ms * 1000000u;
 }
 
 int sul_sleep_left_ms(uint64_t end)
@@ -141,7 +124,7 @@ int sul_sleep_left_ms(uint64_t end)
 
 	if (end == UINT64_MAX)
 		return -1;
-	now = now_ns();
+	now = sul_now_ns();
 	return now < end ? (int)((end - now + 999999u) / 1000000u) : 0;
 }
 
@@ -158,8 +141,8 @@ int sul_sleep_wait(const struct sul_watch *watch, unsigned int nr,
 	for (unsigned int i = 0; i < nr; i++)
 		__atomic_fetch_add(&watch[i].word->sleepers, 1,
 				   __ATOMIC_SEQ_CST);
-	while (!changed(watch, nr)) {
-		uint64_t now = now_ns();
+	while (!sul_watch_changed(watch, nr)) {
+		uint64_t now = sul_now_ns();
 		uint64_t most = SLEEP_MAX_MS * UINT64_C(1000000);
 
 		if (value_of(abort)) {
@@ -176,6 +159,24 @@ int sul_sleep_wait(const struct sul_watch *watch, unsigned int nr,
 		__atomic_fetch_sub(&watch[i].word->sleepers, 1,
 				   __ATOMIC_SEQ_CST);
 	return err;
+}
+
+void sul_sleep_signals_blockable(sigset_t *out)
+{
+	static const int faults[] = { SIGSEGV, SIGBUS,	SIGFPE, SIGILL,
+				      SIGTRAP, SIGABRT, SIGSYS };
+
+	sigfillset(out);
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+		sigdelset(out, faults[i]);
+}
+
+void sul_sleep_signals_block(sigset_t *before)
+{
+	sigset_t block;
+
+	sul_sleep_signals_blockable(&block);
+	pthread_sigmask(SIG_BLOCK, &block, before);
 }
 
 int sul_sleep_write_process(int pid, uint64_t addr, const void *src, size_t len)

@@ -11,6 +11,7 @@
 #ifndef SUL_SLEEP_H
 #define SUL_SLEEP_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,8 +28,20 @@ struct sul_watch {
 	uint32_t old;
 };
 
-/* No system call unless somebody sleeps. */
-void sul_sleep_notify(struct sul_word *word, uint32_t value);
+/* Whether one of the @nr words does no longer have it. */
+static inline bool sul_watch_changed(const struct sul_watch *watch,
+				     unsigned int nr)
+{
+	for (unsigned int i = 0; i < nr; i++)
+		if (__atomic_load_n(&watch[i].word->value, __ATOMIC_ACQUIRE) !=
+		    watch[i].old)
+			return true;
+	return false;
+}
+
+/* No system call unless somebody sleeps.  True: somebody sleeps whom a futex does
+ * not wake (SUL_WORD_SLEEPER); that is left to the caller. */
+bool sul_sleep_notify(struct sul_word *word, uint32_t value);
 
 /*
  * Until one of the @nr words (1 .. SUL_WATCH_MAX) differs from its old value
@@ -43,6 +56,10 @@ int sul_sleep_wait(const struct sul_watch *watch, unsigned int nr,
 /* For a wait in several parts: when it ends, and how much of it is left. */
 uint64_t sul_sleep_end(int timeout_ms); /* <0: never */
 int sul_sleep_left_ms(uint64_t end); /* rounded up; <0: for ever */
+
+/* The signals that a program may handle, all but those of faults; block them. */
+void sul_sleep_signals_blockable(sigset_t *out);
+void sul_sleep_signals_block(sigset_t *before);
 
 /* One copy into another process; -EPERM where that is forbidden. */
 int sul_sleep_write_process(int pid, uint64_t addr, const void *src,

@@ -15,18 +15,30 @@
 #include <errno.h>
 #include <string.h>
 
+#define TEXT_AT_U32(name) 0
+#define TEXT_AT_BYTES(name) 0
+#define TEXT_AT_POW2(name) 0
+#define TEXT_AT_BOOL(name) 0
+#define TEXT_AT_ENUM(name) 0
+#define TEXT_AT_TEXT(name) offsetof(struct dsm_config, name##_text)
+
 const struct dsm_config_row dsm_config_rows[DSM_CONFIG_NR] = {
-#define CFG(type, name, when, dflt, min, max, words, doc) \
-	{ #name, DSM_TYPE_##type, DSM_WHEN_##when, dflt, min, max, words, doc },
+#define CFG(type, name, when, dflt, min, max, words, doc)                     \
+	{ #name, DSM_TYPE_##type,     DSM_WHEN_##when, dflt, min, max, words, \
+	  doc,	 TEXT_AT_##type(name) },
 #include "dsm_config.def"
 };
 
 /* Row i is word i of struct dsm_config, and each default is in range. */
-_Static_assert(sizeof(struct dsm_config) == DSM_CONFIG_NR * sizeof(uint64_t),
-	       "struct dsm_config is its rows and nothing else");
-#define CFG(type, name, when, dflt, min, max, words, doc)    \
-	_Static_assert((dflt) <= (max) && !((dflt) < (min)), \
-		       "the default of " #name " is out of its range");
+#define CFG(type, name, when, dflt, min, max, words, doc)                     \
+	_Static_assert(offsetof(struct dsm_config, name) ==                   \
+			       DSM_CONFIG_##name * sizeof(uint64_t),          \
+		       #name " is the word of its row");                      \
+	_Static_assert((dflt) <= (max) && !((dflt) < (min)),                  \
+		       "the default of " #name " is out of its range");       \
+	_Static_assert(DSM_TYPE_##type != DSM_TYPE_TEXT ||                    \
+			       ((dflt) == 0 && (max) <= DSM_CONFIG_TEXT_MAX), \
+		       #name " is empty at first, and fits");
 #include "dsm_config.def"
 
 uint64_t dsm_config_get(const struct dsm_config *c, size_t id)
@@ -40,6 +52,21 @@ uint64_t dsm_config_get(const struct dsm_config *c, size_t id)
 static void put(struct dsm_config *c, size_t id, uint64_t v)
 {
 	memcpy((char *)c + id * sizeof(v), &v, sizeof(v));
+}
+
+/* Of a TEXT row. */
+static const char *text_of(const struct dsm_config *c, size_t id)
+{
+	return (const char *)c + dsm_config_rows[id].text;
+}
+
+static bool same_value(const struct dsm_config *a, const struct dsm_config *b,
+		       size_t id)
+{
+	if (dsm_config_rows[id].type == DSM_TYPE_TEXT &&
+	    strncmp(text_of(a, id), text_of(b, id), DSM_CONFIG_TEXT_MAX) != 0)
+		return false;
+	return dsm_config_get(a, id) == dsm_config_get(b, id);
 }
 
 void dsm_config_defaults(struct dsm_settings *s)
@@ -95,7 +122,18 @@ void dsm_config_put_value(struct dsm_text *t, const struct dsm_config_row *r,
 	case DSM_TYPE_ENUM:
 		put_word(t, r->words, v);
 		return;
+	case DSM_TYPE_TEXT: /* see dsm_config_put() */
+		return;
 	}
+}
+
+void dsm_config_put(struct dsm_text *t, const struct dsm_config *c, size_t id)
+{
+	if (dsm_config_rows[id].type == DSM_TYPE_TEXT)
+		dsm_text_puts(t, text_of(c, id));
+	else
+		dsm_config_put_value(t, &dsm_config_rows[id],
+				     dsm_config_get(c, id));
 }
 
 static void put_choices(struct dsm_text *t, const char *words)
@@ -142,6 +180,12 @@ void dsm_config_put_allowed(struct dsm_text *t, const struct dsm_config_row *r)
 		return;
 	case DSM_TYPE_ENUM:
 		put_choices(t, r->words);
+		return;
+	case DSM_TYPE_TEXT:
+		dsm_text_puts(t, r->words);
+		dsm_text_puts(t, "; at most ");
+		dsm_text_put_u64(t, r->max);
+		dsm_text_puts(t, " characters, and neither blanks nor #");
 		return;
 	}
 }
@@ -283,6 +327,16 @@ static int parse_bool(struct dsm_span s, uint64_t *out)
 	return 0;
 }
 
+/* What a line of a parameter file can hold, and a terminal show. */
+static int parse_text(struct dsm_span s, uint64_t *out)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (s.p[i] <= ' ' || s.p[i] > '~' || s.p[i] == '#')
+			return -EINVAL;
+	*out = s.n;
+	return 0;
+}
+
 static int parse(const struct dsm_config_row *r, struct dsm_span s,
 		 uint64_t *out)
 {
@@ -296,6 +350,8 @@ static int parse(const struct dsm_config_row *r, struct dsm_span s,
 		return parse_bool(s, out);
 	case DSM_TYPE_ENUM:
 		return parse_word(s, r->words, out);
+	case DSM_TYPE_TEXT:
+		return parse_text(s, out);
 	}
 	return -EINVAL;
 }
@@ -389,6 +445,15 @@ static int refuse_late(const struct dsm_config_row *r,
 	return -EBUSY;
 }
 
+static void put_text(struct dsm_config *c, const struct dsm_config_row *r,
+		     struct dsm_span text)
+{
+	char *at = (char *)c + r->text;
+
+	memset(at, 0, DSM_CONFIG_TEXT_MAX + 1);
+	memcpy(at, text.p, text.n);
+}
+
 int dsm_config_set_span(struct dsm_settings *s, struct dsm_span name,
 			struct dsm_span value, const struct dsm_origin *o,
 			char err[DSM_CONFIG_ERR_MAX])
@@ -402,12 +467,14 @@ int dsm_config_set_span(struct dsm_settings *s, struct dsm_span name,
 	if (id < 0)
 		return refuse_name(name, nearest, o, err);
 	r = &dsm_config_rows[id];
-	if (s->running && r->when == DSM_WHEN_START)
+	if (s->running && r->when != DSM_WHEN_ANY)
 		return refuse_late(r, o, err);
 	why = parse_in_range(r, value, &v);
 	if (why)
 		return refuse_value(r, value, o, why, err);
 	put(&s->value, (size_t)id, v);
+	if (r->type == DSM_TYPE_TEXT)
+		put_text(&s->value, r, value);
 	s->origin[id] = *o;
 	return 0;
 }
@@ -442,11 +509,9 @@ int dsm_config_change(struct dsm_settings *s, const char *name,
 static void put_setting(struct dsm_text *t, const struct dsm_settings *s,
 			size_t id)
 {
-	const struct dsm_config_row *r = &dsm_config_rows[id];
-
-	dsm_text_puts(t, r->name);
+	dsm_text_puts(t, dsm_config_rows[id].name);
 	dsm_text_puts(t, "=");
-	dsm_config_put_value(t, r, dsm_config_get(&s->value, id));
+	dsm_config_put(t, &s->value, id);
 	dsm_text_puts(t, " (");
 	dsm_config_put_origin(t, &s->origin[id]);
 	dsm_text_puts(t, ")");
@@ -505,6 +570,22 @@ static int check_cache(const struct dsm_settings *s, char *err)
 	return -ERANGE;
 }
 
+/* 0 means that it is found out; between that and the least lies nothing. */
+static int check_gap(const struct dsm_settings *s, enum dsm_config_id id,
+		     uint64_t least, char *err)
+{
+	uint64_t v = dsm_config_get(&s->value, id);
+	struct dsm_text t;
+
+	if (!v || v >= least)
+		return 0;
+	dsm_text_init(&t, err, DSM_CONFIG_ERR_MAX);
+	put_setting(&t, s, id);
+	dsm_text_puts(&t, " must be 0 or at least ");
+	dsm_text_put_u64(&t, least);
+	return -ERANGE;
+}
+
 int dsm_config_check(const struct dsm_settings *s, char err[DSM_CONFIG_ERR_MAX])
 {
 	int why;
@@ -518,6 +599,11 @@ int dsm_config_check(const struct dsm_settings *s, char err[DSM_CONFIG_ERR_MAX])
 				       DSM_CONFIG_region, err);
 	if (!why)
 		why = check_cache(s, err);
+	if (!why)
+		why = check_gap(s, DSM_CONFIG_mtu, DSM_CONFIG_MTU_MIN, err);
+	if (!why)
+		why = check_gap(s, DSM_CONFIG_flight, DSM_CONFIG_FLIGHT_MIN,
+				err);
 	return why;
 }
 
@@ -526,7 +612,7 @@ int dsm_config_check(const struct dsm_settings *s, char err[DSM_CONFIG_ERR_MAX])
 static void put_on_rank(struct dsm_text *t, const struct dsm_config *c,
 			size_t id, int rank)
 {
-	dsm_config_put_value(t, &dsm_config_rows[id], dsm_config_get(c, id));
+	dsm_config_put(t, c, id);
 	dsm_text_puts(t, " on rank ");
 	dsm_text_put_u64(t, (uint64_t)rank);
 }
@@ -539,7 +625,8 @@ int dsm_config_compare(const struct dsm_config *a, int rank_a,
 	size_t id = 0;
 
 	while (id < DSM_CONFIG_NR &&
-	       dsm_config_get(a, id) == dsm_config_get(b, id))
+	       (dsm_config_rows[id].when == DSM_WHEN_HOST ||
+		same_value(a, b, id)))
 		id++;
 	if (id == DSM_CONFIG_NR)
 		return 0;

@@ -36,8 +36,21 @@
 #include <stdint.h>
 #include <stdio.h>
 
+enum {
+	DSM_CONFIG_TEXT_MAX = 120 /* bytes of a TEXT value, without the 0 */
+};
+
+/* The numbers of all rows, and behind them the bytes of the TEXT ones. */
 struct dsm_config {
 #define CFG(type, name, when, dflt, min, max, words, doc) uint64_t name;
+#include "dsm_config.def"
+#define DSM_BYTES_U32(name)
+#define DSM_BYTES_BYTES(name)
+#define DSM_BYTES_POW2(name)
+#define DSM_BYTES_BOOL(name)
+#define DSM_BYTES_ENUM(name)
+#define DSM_BYTES_TEXT(name) char name##_text[DSM_CONFIG_TEXT_MAX + 1];
+#define CFG(type, name, when, dflt, min, max, words, doc) DSM_BYTES_##type(name)
 #include "dsm_config.def"
 };
 
@@ -57,12 +70,25 @@ enum {
 	DSM_UPDATE_ALWAYS,
 	DSM_UPDATE_ADAPTIVE
 };
+enum {
+	DSM_CARRIER_AUTO,
+	DSM_CARRIER_SHM,
+	DSM_CARRIER_UDP,
+	DSM_CARRIER_KMOD
+};
+enum {
+	DSM_AUTH_MAC,
+	DSM_AUTH_OFF,
+	DSM_AUTH_AEAD
+};
 
 enum {
 	DSM_CONFIG_ERR_MAX = 512, /* bytes of an error text, with the 0 */
 	DSM_CONFIG_LINE_MAX = 512, /* bytes of a line of a parameter file */
 	DSM_CONFIG_WHERE_MAX = 96, /* bytes kept of a file's name, with the 0 */
 	DSM_CONFIG_PAGE = 4096, /* bytes: the smallest unit of coherence */
+	DSM_CONFIG_MTU_MIN = 576, /* bytes: what every IPv4 network carries */
+	DSM_CONFIG_FLIGHT_MIN = 8, /* packets */
 	DSM_CONFIG_CACHE_UNITS =
 		16, /* units a thread can always keep cached, so
 					that an instruction with several operands
@@ -92,6 +118,11 @@ struct dsm_settings {
 };
 
 void dsm_config_defaults(struct dsm_settings *s);
+
+/* How ranks of other hosts reach this one; the job and the rank are the caller's. */
+struct sul_listen_config;
+void dsm_config_listen(const struct dsm_config *c,
+		       struct sul_listen_config *out);
 
 /* One parameter.  @source: any but DEFAULT and FILE. */
 int dsm_config_set(struct dsm_settings *s, const char *name, const char *value,

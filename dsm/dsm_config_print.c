@@ -25,7 +25,7 @@ enum column {
 };
 
 enum {
-	CELL_MAX = 160
+	CELL_MAX = 240
 };
 
 static const char *type_name(enum dsm_config_type type)
@@ -33,10 +33,21 @@ static const char *type_name(enum dsm_config_type type)
 	static const char *const names[] = {
 		[DSM_TYPE_U32] = "number",    [DSM_TYPE_BYTES] = "size",
 		[DSM_TYPE_POW2] = "size 2^n", [DSM_TYPE_BOOL] = "yes/no",
-		[DSM_TYPE_ENUM] = "choice",
+		[DSM_TYPE_ENUM] = "choice",   [DSM_TYPE_TEXT] = "text",
 	};
 
 	return names[type];
+}
+
+static const char *when_name(enum dsm_config_when when)
+{
+	static const char *const names[] = {
+		[DSM_WHEN_START] = "start",
+		[DSM_WHEN_HOST] = "host",
+		[DSM_WHEN_ANY] = "any",
+	};
+
+	return names[when];
 }
 
 /* Shorter than dsm_config_put_allowed(): the type has a column of its own. */
@@ -46,7 +57,7 @@ static void put_range(struct dsm_text *t, const struct dsm_config_row *r)
 		dsm_text_puts(t, "yes|no");
 		return;
 	}
-	if (r->type == DSM_TYPE_ENUM) {
+	if (r->type == DSM_TYPE_ENUM || r->type == DSM_TYPE_TEXT) {
 		dsm_text_puts(t, r->words);
 		return;
 	}
@@ -89,10 +100,10 @@ static void cell(char buf[CELL_MAX], const struct dsm_settings *s, size_t row,
 		put_range(&t, r);
 		return;
 	case COL_WHEN:
-		dsm_text_puts(&t, r->when == DSM_WHEN_START ? "start" : "any");
+		dsm_text_puts(&t, when_name(r->when));
 		return;
 	case COL_VALUE:
-		dsm_config_put_value(&t, r, dsm_config_get(&s->value, row));
+		dsm_config_put(&t, &s->value, row);
 		return;
 	case COL_FROM:
 		dsm_config_put_origin(&t, &s->origin[row]);
@@ -202,12 +213,16 @@ void dsm_config_roff(FILE *f)
 		roff_text(f, r->doc);
 		dsm_text_init(&t, buf, sizeof(buf));
 		dsm_text_puts(&t, "Default ");
+		if (r->type == DSM_TYPE_TEXT)
+			dsm_text_puts(&t, "nothing");
 		dsm_config_put_value(&t, r, r->dflt);
 		dsm_text_puts(&t, "; ");
 		dsm_config_put_allowed(&t, r);
 		roff_text(f, buf);
-		if (r->when == DSM_WHEN_START)
+		if (r->when != DSM_WHEN_ANY)
 			roff_text(f, "Fixed once the job runs");
+		if (r->when == DSM_WHEN_HOST)
+			roff_text(f, "May differ between hosts");
 	}
 }
 

@@ -13,11 +13,13 @@ enum dsm_config_type {
 	DSM_TYPE_BYTES,
 	DSM_TYPE_POW2,
 	DSM_TYPE_BOOL,
-	DSM_TYPE_ENUM
+	DSM_TYPE_ENUM,
+	DSM_TYPE_TEXT
 };
 
 enum dsm_config_when {
 	DSM_WHEN_START,
+	DSM_WHEN_HOST,
 	DSM_WHEN_ANY
 };
 
@@ -27,6 +29,7 @@ struct dsm_config_row {
 	enum dsm_config_when when;
 	uint64_t dflt, min, max;
 	const char *words, *doc;
+	size_t text; /* TEXT: where in struct dsm_config its bytes are */
 };
 
 extern const struct dsm_config_row dsm_config_rows[DSM_CONFIG_NR];
@@ -39,7 +42,9 @@ struct dsm_span {
 
 uint64_t dsm_config_get(const struct dsm_config *c, size_t id);
 
-/* As a setter would take it: 64k, yes, adaptive. */
+/* The value of row @id, as a setter would take it: 64k, yes, adaptive. */
+void dsm_config_put(struct dsm_text *t, const struct dsm_config *c, size_t id);
+/* The same of a number that it might have; nothing for a TEXT. */
 void dsm_config_put_value(struct dsm_text *t, const struct dsm_config_row *r,
 			  uint64_t v);
 /* "a size from 64k to 160g (bytes, or with k, m, g or t)" */

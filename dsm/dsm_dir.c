@@ -159,15 +159,13 @@ bool dsm_dir_got(struct dsm_node *n, uint32_t unit, const char *dst,
 void dsm_dir_enrol(struct dsm_node *n, uint32_t unit)
 {
 	struct sul_mark marks[SUL_MARKS_MAX];
-	char nothing;
 
 	make_marks(n, unit, marks);
 	dsm_must(n,
 		 sul_get(n->port, dsm_home(n, unit), DSM_W_FRAME,
-			 dsm_unit_off(n, unit), &nothing, 0, marks,
+			 dsm_unit_off(n, unit), n->scratch, 0, marks,
 			 SUL_MARKS_MAX),
 		 "joining a page's sharers");
-	dsm_flush_port(n);
 	n->enrolled[unit] = 1;
 }
 

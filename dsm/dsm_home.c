@@ -29,7 +29,7 @@ static void give_home(struct dsm_node *n, uint32_t page, uint32_t pages,
 		n->state[p] = here ? DSM_PG_OWN : DSM_PG_INVALID;
 	}
 	if (here || n->cfg.hardware)
-		n->env->protect(n->env_ctx, page, pages, DSM_ACCESS_RW);
+		dsm_view_open(n, page, pages);
 }
 
 static uint64_t round_up(uint64_t n, uint64_t unit)
@@ -104,12 +104,26 @@ int dsm_alloc_rounds(struct dsm_node *n, uint64_t bytes, const int *block,
 	return alloc(n, bytes, &cut, home, order, page);
 }
 
+/* Its home gives its memory back, like we do. */
+static void forget_home(struct dsm_node *n, uint32_t unit)
+{
+	uint64_t off = dsm_unit_off(n, unit);
+	size_t len = dsm_unit_bytes(n, unit);
+
+	sul_window_forget(n->port, dsm_home(n, unit), DSM_W_FRAME, off, len);
+	sul_window_forget(n->port, dsm_home(n, unit), DSM_W_TWIN, off, len);
+}
+
 static void forget_unit(struct dsm_node *n, uint32_t unit)
 {
+	if (!dsm_home_here(n, unit))
+		forget_home(n, unit);
 	if (dsm_bits_clear(&n->cached, unit))
 		n->cached_pages -= dsm_unit_pages(n, unit);
-	dsm_bits_clear(&n->watched, unit);
+	if (dsm_bits_clear(&n->watched, unit))
+		n->watched_pages -= dsm_unit_pages(n, unit);
 	dsm_bits_clear(&n->written, unit);
+	dsm_bits_clear(&n->dropped, unit);
 	*dsm_dir_flag(n, unit) = 0;
 	dsm_dir_forget(n, unit);
 	n->enrolled[unit] = 0;
@@ -128,7 +142,7 @@ int dsm_free(struct dsm_node *n, uint32_t page)
 	err = dsm_heap_give(&n->heap, page, &pages);
 	if (err)
 		goto leave;
-	n->env->protect(n->env_ctx, page, pages, DSM_ACCESS_NONE);
+	dsm_view_lower(n, page, pages, DSM_ACCESS_NONE);
 	for (uint32_t p = page; p < page + pages; p += dsm_unit_pages(n, p))
 		forget_unit(n, p);
 	dsm_must(n,
@@ -139,6 +153,7 @@ int dsm_free(struct dsm_node *n, uint32_t page)
 		 sul_window_discard(n->port, DSM_W_TWIN, dsm_unit_off(n, page),
 				    (size_t)pages << n->page_shift),
 		 "freeing memory");
+	dsm_ready_forget(n, page, pages);
 	for (uint32_t p = page; p < page + pages; p++) {
 		n->home[p] = 0;
 		n->order[p] = 0;

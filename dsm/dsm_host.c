@@ -5,7 +5,7 @@
  * Role:      start-up and struct dsm_env with mmap, mprotect and a mutex.
  * Invariant: whoever holds the rank mutex does not fault on a shared page: user
  *            pointers are not touched under it, and signal handlers of the
- *            program do not run (signals are blocked meanwhile).
+ *            program do not run (they are kept out meanwhile).
  * Threads:   any.
  * Locks:     the rank mutex.
  *
@@ -17,6 +17,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -26,8 +27,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "dsm_maps.h"
 #include "dsm_message.h"
 #include "dsm_remedy.h"
+#include "sul_launcher.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_READ 22
@@ -37,7 +40,15 @@
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
+enum {
+	AROUND = 16 /* pages that the kernel maps around one that is read */
+};
+
 extern char **environ;
+
+enum {
+	LEAVE_MS = 2000 /* ranks that have called jia_exit() stay so long */
+};
 
 struct dsm_host *dsm_host_current;
 
@@ -62,7 +73,7 @@ void dsm_host_entered(const char *call, const void *site)
 	self.site = site;
 }
 
-static uint64_t clock_ns(void)
+uint64_t dsm_host_now_ns(void)
 {
 	struct timespec t;
 
@@ -121,25 +132,37 @@ static void say_failure(const char *text)
 
 void dsm_host_say(const struct dsm_host *h, const char *text)
 {
-	if (h->child || !sul_job_launched(h->job))
+	if (h->child || (!sul_job_launched(h->job) && !h->pmix))
 		say_failure(text);
 }
 
+/* Whoever has started this process; @why (SUL_JOB_TEXT_MAX) is "" if errno's text
+ * says it all. */
+static int attach(struct sul_job **job, struct sul_pmix **pmix, char *why)
+{
+	if (sul_pmix_here())
+		return sul_pmix_attach(pmix, job, say_failure, why);
+	why[0] = '\0';
+	return sul_job_attach(job);
+}
+
 /* A failure before jia_init(): the launcher, if there is one, shall know. */
-static struct sul_job *job_of(const struct dsm_host *h)
+static struct sul_job *job_of(const struct dsm_host *h, struct sul_pmix **pmix)
 {
 	struct sul_job *job = NULL;
+	char why[SUL_JOB_TEXT_MAX];
 
-	if (h && h->job)
-		return h->job;
-	if (!getenv(SUL_JOB_ENV) || sul_job_attach(&job))
-		return NULL;
-	return job;
+	if (h)
+		*pmix = h->pmix;
+	if (h || (!getenv(SUL_JOB_ENV) && !sul_pmix_here()))
+		return h ? h->job : NULL;
+	return attach(&job, pmix, why) ? NULL : job;
 }
 
 _Noreturn static void fail_text(struct dsm_host *h, const char *text)
 {
-	struct sul_job *job = h && h->child ? NULL : job_of(h);
+	struct sul_pmix *pmix = NULL;
+	struct sul_job *job = h && h->child ? NULL : job_of(h, &pmix);
 	int rank, status;
 	char kept[SUL_JOB_TEXT_MAX];
 
@@ -147,9 +170,11 @@ _Noreturn static void fail_text(struct dsm_host *h, const char *text)
 		say_failure(text);
 		_exit(1);
 	}
-	if (sul_job_fail(job, sul_job_self(job), 1, text) &&
-	    !sul_job_launched(job))
-		say_failure(text);
+	sul_job_fail(job, sul_job_self(job), 1, text);
+	if (pmix)
+		sul_pmix_await_end();
+	if (!sul_job_launched(job))
+		sul_job_tell(job, say_failure);
 	sul_job_failure(job, &rank, &status, kept);
 	_exit(status ? status : 1);
 }
@@ -199,50 +224,30 @@ __attribute__((noreturn)) static void env_fail(void *ctx, int err,
 
 /* --- struct dsm_env ----------------------------------------------------------------------- */
 
-/* What must get through even while the rank mutex is held. */
-static void blockable(sigset_t *set)
-{
-	sigfillset(set);
-	sigdelset(set, SIGSEGV);
-	sigdelset(set, SIGBUS);
-	sigdelset(set, SIGFPE);
-	sigdelset(set, SIGILL);
-	sigdelset(set, SIGTRAP);
-	sigdelset(set, SIGABRT);
-	sigdelset(set, SIGSYS);
-}
-
 static void env_enter(void *ctx)
 {
 	struct dsm_host *h = ctx;
-	bool mask = h->settings.value.signals && !dsm_segv_repairing();
-	sigset_t block, before;
+	struct sul_quiet q = { .on = false };
 
-	if (mask) {
-		blockable(&block);
-		pthread_sigmask(SIG_BLOCK, &block, &before);
-	}
+	if (h->settings.value.signals && !dsm_segv_repairing())
+		sul_signals_hold(&q);
 	pthread_mutex_lock(&h->mutex);
 	__atomic_store_n(&h->owner, self_mark(), __ATOMIC_RELAXED);
-	h->masked = mask;
-	if (mask)
-		h->unblocked = before;
+	h->quiet = q;
 }
 
 static void env_leave(void *ctx)
 {
 	struct dsm_host *h = ctx;
-	bool masked = h->masked;
-	sigset_t before = h->unblocked;
+	struct sul_quiet q = h->quiet;
 
 	__atomic_store_n(&h->owner, 0, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&h->mutex);
-	if (masked)
-		pthread_sigmask(SIG_SETMASK, &before, NULL);
+	sul_signals_release(&q);
 }
 
-static void env_protect(void *ctx, uint32_t page, uint32_t pages,
-			enum dsm_access access)
+static int env_protect(void *ctx, uint32_t page, uint32_t pages,
+		       enum dsm_access access)
 {
 	static const int prot[] = {
 		[DSM_ACCESS_NONE] = PROT_NONE,
@@ -250,20 +255,17 @@ static void env_protect(void *ctx, uint32_t page, uint32_t pages,
 		[DSM_ACCESS_RW] = PROT_READ | PROT_WRITE,
 	};
 	struct dsm_host *h = ctx;
-	uint64_t off = (uint64_t)page << h->node->page_shift;
-	int err;
 
-	if (!mprotect(h->base + off, (size_t)pages << h->node->page_shift,
-		      prot[access]))
-		return;
-	err = errno;
-	if (err == ENOMEM)
-		dsm_host_fail(
-			h,
-			"changing the protection of page %u: the process has too many mappings; raise vm.max_map_count, or use larger blocks (--set block)",
-			page);
-	dsm_host_fail(h, "changing the protection of page %u: %s", page,
-		      strerror(err));
+	while (pages) {
+		uint32_t run = dsm_host_run(h, page, pages);
+
+		if (mprotect(dsm_host_at(h, page), (size_t)run << 12,
+			     prot[access]))
+			return -errno;
+		page += run;
+		pages -= run;
+	}
+	return 0;
 }
 
 static void populate(struct dsm_host *h, char *at, size_t bytes, int advice)
@@ -278,10 +280,35 @@ static void env_warm(void *ctx, uint32_t page, uint32_t pages,
 {
 	struct dsm_host *h = ctx;
 
-	populate(h, h->base + dsm_unit_off(h->node, page),
-		 (size_t)pages << h->node->page_shift,
-		 access == DSM_ACCESS_RW ? MADV_POPULATE_WRITE :
-					   MADV_POPULATE_READ);
+	while (pages) {
+		uint32_t run = dsm_host_run(h, page, pages);
+
+		populate(h, dsm_host_at(h, page), (size_t)run << 12,
+			 access == DSM_ACCESS_RW ? MADV_POPULATE_WRITE :
+						   MADV_POPULATE_READ);
+		page += run;
+		pages -= run;
+	}
+}
+
+/*
+ * What may not be touched cannot be populated; but reading one byte through the
+ * file of the process's memory, which does not ask for protections, makes the
+ * kernel fill in the page table, for all pages around it that are in memory.
+ */
+static void env_map(void *ctx, uint32_t page, uint32_t pages)
+{
+	struct dsm_host *h = ctx;
+	uint32_t end = page + pages;
+	char byte;
+
+	while (page < end) {
+		off_t at = (off_t)(uintptr_t)dsm_host_at(h, page);
+
+		if (pread(h->self_mem, &byte, 1, at) != 1)
+			return; /* then they fault */
+		page = (page | (AROUND - 1)) + 1;
+	}
 }
 
 static void env_note(void *ctx, const char *text)
@@ -291,7 +318,7 @@ static void env_note(void *ctx, const char *text)
 
 	snprintf(r->waiting, sizeof(r->waiting), "%s", text);
 	atomic_store(&r->waiting_site, (uintptr_t)self.site);
-	atomic_store(&r->waiting_since_ns, clock_ns());
+	atomic_store(&r->waiting_since_ns, dsm_host_now_ns());
 }
 
 static void env_note_end(void *ctx)
@@ -306,7 +333,7 @@ static void env_note_end(void *ctx)
 static uint64_t env_now_ns(void *ctx)
 {
 	(void)ctx;
-	return clock_ns();
+	return dsm_host_now_ns();
 }
 
 #ifdef DSM_POINTS
@@ -317,13 +344,13 @@ static void env_point(void *ctx)
 
 	(void)ctx;
 	if (!seed)
-		seed = (uint32_t)self_mark() ^ (uint32_t)clock_ns() ^
+		seed = (uint32_t)self_mark() ^ (uint32_t)dsm_host_now_ns() ^
 		       (uint32_t)getpid();
 	seed = seed * 1664525u + 1013904223u;
 	if (seed >> 24 == 0) {
-		uint64_t end = clock_ns() + (seed >> 8 & 0xffff);
+		uint64_t end = dsm_host_now_ns() + (seed >> 8 & 0xffff);
 
-		while (clock_ns() < end)
+		while (dsm_host_now_ns() < end)
 			;
 	}
 }
@@ -332,6 +359,7 @@ static void env_point(void *ctx)
 static const struct dsm_env env = {
 	.protect = env_protect,
 	.warm = env_warm,
+	.map = env_map,
 	.enter = env_enter,
 	.leave = env_leave,
 	.note = env_note,
@@ -348,8 +376,9 @@ static const struct dsm_env env = {
 bool dsm_host_ours(const struct dsm_host *h, const void *addr)
 {
 	const char *p = addr;
+	uint64_t off;
 
-	if (p >= h->base && p < h->base + h->bytes)
+	if (dsm_host_offset(h, addr, &off))
 		return true;
 	for (unsigned int w = 0; w < DSM_WINDOWS; w++) {
 		const char *own = sul_window(h->port, w);
@@ -362,9 +391,10 @@ bool dsm_host_ours(const struct dsm_host *h, const void *addr)
 
 bool dsm_host_fault(struct dsm_host *h, const void *addr, bool store)
 {
-	uint32_t page = (uint32_t)((uintptr_t)((const char *)addr - h->base) >>
-				   h->node->page_shift);
+	uint64_t off;
 
+	if (!dsm_host_offset(h, addr, &off))
+		return false;
 	if (h->child) {
 		dsm_host_say(
 			h,
@@ -376,7 +406,8 @@ bool dsm_host_fault(struct dsm_host *h, const void *addr, bool store)
 			h,
 			"the shared page at %p was touched by a signal handler while the runtime was at work (parameter signals=no)",
 			addr);
-	return !dsm_fault(h->node, dsm_host_thread(h), page, store);
+	return !dsm_fault(h->node, dsm_host_thread(h),
+			  (uint32_t)(off >> h->node->page_shift), store);
 }
 
 /* --- threads --------------------------------------------------------------------------------- */
@@ -418,7 +449,8 @@ struct dsm_thread *dsm_host_thread(struct dsm_host *h)
 int dsm_host_phase(struct dsm_host *h, const char *name)
 {
 	dsm_stats_update(h->node);
-	return dsm_tally_phase(h->tally, h->node->stats, clock_ns(), name);
+	return dsm_tally_phase(h->tally, h->node->stats, dsm_host_now_ns(),
+			       name);
 }
 
 /* --- start ------------------------------------------------------------------------------------- */
@@ -435,8 +467,12 @@ static void at_exit(void)
 
 	/* A rank that leaves early is noticed by the launcher; a job of one
 	 * rank may end as it likes. */
-	if (h && !h->child && !h->exited)
+	if (!h || h->child)
+		return;
+	if (!h->exited)
 		dsm_host_phase(h, NULL);
+	/* Others may look at pages that are here, as long as they run. */
+	sul_leave(h->port, h->exited ? LEAVE_MS : 0);
 }
 
 static _Noreturn void fail_range(struct dsm_host *h, uint64_t from,
@@ -489,8 +525,25 @@ static void map_application_view(struct dsm_host *h)
 	h->base = at;
 }
 
+/* What one rank of a host has to say is true for all of them. */
+static void note(const struct dsm_host *h, const char *text)
+{
+	char line[SUL_WHY_MAX + SUL_JOB_HOST_MAX + 16];
+	int mine = sul_job_self(h->job), first = 0;
+
+	while (first < mine && sul_job_far(h->job, first))
+		first++;
+	if (!*text || first != mine)
+		return;
+	snprintf(line, sizeof(line), "note: %.*s: %s", SUL_JOB_HOST_MAX,
+		 sul_job_rank(h->job, mine)->host_name, text);
+	say_failure(line);
+}
+
 static void open_port(struct dsm_host *h)
 {
+	char why[SUL_WHY_MAX];
+	const struct dsm_config *cfg = &h->settings.value;
 	struct dsm_node_config nc = { .cfg = &h->settings.value,
 				      .rank = sul_job_self(h->job),
 				      .ranks = sul_job_ranks(h->job),
@@ -502,29 +555,49 @@ static void open_port(struct dsm_host *h)
 		.job = h->job,
 		.rank = nc.rank,
 		.ranks = nc.ranks,
-		.spin_us = (unsigned int)h->settings.value.spin_us
+		.spin_us = (unsigned int)cfg->spin_us,
+		.listener = h->listener,
+		.auth = (enum sul_auth)cfg->auth,
+		.silence_ms = (unsigned int)cfg->silence * 1000,
+		.no_handlers = !cfg->signals,
+		.loss_ppm = (unsigned int)cfg->loss,
+		.pin_bytes = cfg->pin,
+		.why = why,
 	};
 	int err;
 
 	dsm_node_windows(&nc, &sc);
 	sc.window[DSM_W_FRAME].hint = (void *)(uintptr_t)system_base(h->bytes);
 	err = sul_open(&h->port, &sc);
+	h->listener = NULL;
+	if (err && why[0])
+		dsm_host_fail(h, "%s", why);
+	note(h, why);
 	if (err == -EEXIST)
 		fail_range(h, system_base(h->bytes), h->bytes, err);
+	if (err == -ENETUNREACH || err == -EPROTO)
+		dsm_host_fail(
+			h,
+			"no network leads from this host to all others; name those to use (--set links, per host)");
 	if (err)
 		env_fail(h, err, "opening this rank's windows");
 	err = dsm_node_open(&h->node, &nc, h->port);
 	if (err)
 		env_fail(h, err, "making this rank's tables");
 	h->node->stats = (void *)sul_job_rank(h->job, nc.rank)->counters;
+	/* The rest is for mappings that the program makes. */
+	if (!h->settings.value.mappings)
+		h->node->borders_most = dsm_maps_left() / 4 * 3;
 	h->tally = sul_job_more(h->job, nc.rank);
 	h->node->place = h->tally->place;
 }
 
-static _Noreturn void fail_attach(struct dsm_host *h, int err)
+static _Noreturn void fail_attach(struct dsm_host *h, int err, const char *why)
 {
 	char what[DSM_REMEDY_MAX];
 
+	if (why[0])
+		dsm_host_fail(h, "%s", why);
 	dsm_remedy(err, what, sizeof(what));
 	switch (getenv(SUL_JOB_ENV) ? err : 0) {
 	case -EINVAL:
@@ -541,17 +614,48 @@ static _Noreturn void fail_attach(struct dsm_host *h, int err)
 	}
 }
 
+/* Ranks of a launcher that does not tell them of each other run all the same. */
+static void note_alone(const struct dsm_host *h)
+{
+	struct sul_launcher l;
+	char text[SUL_JOB_TEXT_MAX];
+
+	if (sul_job_launched(h->job) || h->pmix || getenv(SUL_JOB_ENV) ||
+	    !sul_launcher_find(&l) || l.ranks == 1 || l.rank != 0)
+		return;
+	snprintf(
+		text, sizeof(text),
+		"note: %s has started %d processes without PMIx; each is a job of its own. To make them one, %s",
+		l.name, l.ranks, l.remedy);
+	say_failure(text);
+}
+
+/* JIA_STATS is this rank's, not that of a program which it starts. */
+static void take_stats(struct dsm_host *h)
+{
+	const char *value = getenv("JIA_STATS");
+
+	h->stats = value && !sul_job_launched(h->job);
+	if (h->stats && strcmp(value, "1") != 0)
+		dsm_host_fail(h, "JIA_STATS=%s: without jiarun it can be 1",
+			      value);
+	unsetenv("JIA_STATS");
+}
+
 struct dsm_host *dsm_host_open(void)
 {
 	static struct dsm_host host; /* reached through the pointer only */
 	struct dsm_host *h = &host;
-	char text[DSM_CONFIG_ERR_MAX];
+	char text[DSM_CONFIG_ERR_MAX], why[SUL_JOB_TEXT_MAX];
 	int err;
 
-	h->start_ns = clock_ns();
-	err = sul_job_attach(&h->job);
+	dsm_launch_linked();
+	h->start_ns = dsm_host_now_ns();
+	err = attach(&h->job, &h->pmix, why);
 	if (err)
-		fail_attach(h, err);
+		fail_attach(h, err, why);
+	note_alone(h);
+	take_stats(h);
 	if (dsm_config_load(&h->settings, environ, text))
 		dsm_host_fail(h, "%s", text);
 	unsetenv("JIA_SET");
@@ -561,6 +665,7 @@ struct dsm_host *dsm_host_open(void)
 	h->bytes = h->settings.value.region;
 	open_port(h);
 	map_application_view(h);
+	h->self_mem = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
 	if (dsm_inbox_open(h))
 		env_fail(h, -ENOMEM, "making the inbox for messages");
 	dsm_host_current = h;

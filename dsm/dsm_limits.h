@@ -26,6 +26,12 @@ enum {
 	 * a wrong guess), and at most (doubled each time it was). */
 	DSM_PROBE_FIRST = 64,
 	DSM_PROBE_MAX = 4096,
+	/* How often a dropped unit is fetched again unasked before it is left
+	 * out to see, at first: nothing speaks for it yet. */
+	DSM_RECALL_FIRST = 1,
+	/* Dropped units looked at, at one fault, besides those fetched: 10 ns
+	 * each, so that all of it stays below the price of the fault. */
+	DSM_RECALL_LOOKS = 64,
 	/* Numbered locks: jia.h promises as many (Maxlocks). */
 	DSM_LOCKS = 1024,
 	/* Ranges that a thread holds accessible at once. */
@@ -38,12 +44,24 @@ enum {
 	DSM_FLAGS = 16,
 	/* Shared counters, for ANL's self-scheduled loops (GSINIT). */
 	DSM_COUNTS = 64,
+	/* Notices that come with a lock, at most; releases that they are from;
+	 * places for them at a manager, shared by all named locks (a power of
+	 * two); and ranks, beyond which a vector is too much. */
+	DSM_CARRY_MAX = 64,
+	DSM_NEWS_RELEASES = 8,
+	DSM_NEWS_SLOTS = 1024,
+	DSM_NEWS_RANKS = 64,
 	/* Notices read from a log at once: one page. */
 	DSM_INCOMING = 1024,
 	/* What comparing one page that did not change takes, ns: between 40
 	 * (cached) and 400; and pages that are always watched. */
 	DSM_COMPARE_NS = 200,
 	DSM_WATCH_MIN = 32,
+	/* Calls of 1 us with which a release may guard idle pages, at least. */
+	DSM_GUARD_RUNS = 256,
+	/* Pages that may be made ready in vain, beyond as many as were of use:
+	 * 1 MiB, the chunks of 16 wrong guesses. */
+	DSM_AHEAD_FREE = 256,
 	/* Units repaired together, at most: the largest `prefetch`, and one. */
 	DSM_RUN_MAX = 65,
 	/* Pieces of the heap, allocated or free. */

@@ -6,9 +6,10 @@
  *            holds the unit of every notice, in order; a position in it is an
  *            absolute count.  The ring of *releases* says which stretch of the
  *            log belongs to an unlock, and which release of the same lock came
- *            before it, on whatever rank: a lock carries only a reference to
- *            its last release, and an acquirer walks back from there to what
- *            it has seen already.
+ *            before it, on whatever rank: a lock carries a reference to its
+ *            last release, and an acquirer walks back from there to what it
+ *            has seen already.  The last notices it finds beside the reference
+ *            (dsm_news.c), and mostly that is all.
  * Invariant: a scope is a stretch of the log: a notice is in every scope that
  *            was open in the process when it was published, without merging.
  * Threads:   written under the own rank mutex; read by any rank at any time.
@@ -27,7 +28,7 @@
  * heads, though, but to where the diffs had been executed (`done`), since a
  * notice is written when its diff is issued.
  */
-#include "dsm_node.h"
+#include "dsm_news.h"
 
 #include <string.h>
 
@@ -47,7 +48,14 @@ enum {
 
 #define UNIT_MASK ((UINT32_C(1) << SLOT_SHIFT) - 1)
 
-static int ref_rank(dsm_ref ref)
+uint32_t dsm_log_unit(uint32_t notice, uint32_t slot)
+{
+	if (!DSM_BROKEN(own_scopes_only))
+		return notice;
+	return notice >> SLOT_SHIFT == slot ? notice & UNIT_MASK : DSM_BITS_END;
+}
+
+int dsm_ref_rank(dsm_ref ref)
 {
 	return (int)(ref >> (EPOCH_BITS + 32));
 }
@@ -110,6 +118,9 @@ void dsm_log_notice(struct dsm_node *n, uint32_t unit)
 
 	__atomic_store_n(&log[n->log_pos % n->cfg.log], unit | tag,
 			 __ATOMIC_RELAXED);
+	if (n->at.news_bytes && release_mode(n))
+		dsm_news_remember(n, dsm_news_heard(unit, n->rank,
+						    n->log_pos - n->epoch_pos));
 	n->log_pos++;
 	__atomic_store_n(&own_head(n)->head, n->log_pos, __ATOMIC_RELEASE);
 	dsm_bits_set(&n->written, unit);
@@ -126,11 +137,21 @@ static uint64_t release_off(const struct dsm_node *n, uint64_t nr)
 	return n->at.releases + n->at.release_bytes * (nr % n->cfg.releases);
 }
 
-static void fill_vector(const struct dsm_node *n, uint64_t *vec)
+void dsm_log_vector(const struct dsm_node *n, uint64_t *vec)
 {
 	for (int r = 0; r < n->ranks; r++)
 		vec[r] = DSM_BROKEN(own_only) ? 0 : n->seen_pos[r];
 	vec[n->rank] = n->log_pos - n->epoch_pos;
+}
+
+static uint64_t scope_start(const struct dsm_node *n, const struct dsm_scope *s)
+{
+	return s->from > n->epoch_pos ? s->from : n->epoch_pos;
+}
+
+bool dsm_log_empty(const struct dsm_node *n, const struct dsm_scope *s)
+{
+	return !release_mode(n) && scope_start(n, s) == n->log_pos;
 }
 
 dsm_ref dsm_log_release(struct dsm_node *n, const struct dsm_thread *t,
@@ -143,12 +164,12 @@ dsm_ref dsm_log_release(struct dsm_node *n, const struct dsm_thread *t,
 	__atomic_store_n(&e->ref, 0, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	e->prev = dsm_ref_current(n, s->prev) ? s->prev : 0;
-	e->from = s->from > n->epoch_pos ? s->from : n->epoch_pos;
+	e->from = scope_start(n, s);
 	e->to = n->log_pos;
 	e->lock = s->lock;
 	e->slot = t->slot;
 	if (release_mode(n))
-		fill_vector(n, e->vec);
+		dsm_log_vector(n, e->vec);
 	__atomic_store_n(&e->ref, ref, __ATOMIC_RELEASE);
 	*dsm_name_seen(n, s->lock) = ref;
 	return ref;
@@ -172,6 +193,7 @@ void dsm_log_epoch_end(struct dsm_node *n)
 	if (!n->epoch)
 		n->epoch = 1; /* 0 would make a reference of nothing */
 	n->epoch_pos = n->next_pos;
+	n->heard_nr = 0;
 	memset(n->seen_pos, 0, (size_t)n->ranks * sizeof(*n->seen_pos));
 	__atomic_store_n(&own_head(n)->start, n->epoch_pos, __ATOMIC_RELAXED);
 	__atomic_store_n(&own_head(n)->epoch, n->epoch, __ATOMIC_RELEASE);
@@ -179,12 +201,17 @@ void dsm_log_epoch_end(struct dsm_node *n)
 
 /* --- reading ------------------------------------------------------------------- */
 
-static void read_head(struct dsm_node *n, int rank, struct dsm_log_head *h)
+static void get_head(struct dsm_node *n, int rank, struct dsm_log_head *h)
 {
 	dsm_must(n,
 		 sul_get(n->port, rank, DSM_W_SYNC, n->at.log_head, h,
 			 sizeof(*h), NULL, 0),
 		 "reading the head of a log");
+}
+
+static void read_head(struct dsm_node *n, int rank, struct dsm_log_head *h)
+{
+	get_head(n, rank, h);
 	dsm_flush_port(n);
 }
 
@@ -214,11 +241,11 @@ static bool read_release(struct dsm_node *n, dsm_ref ref, dsm_name lock)
 	dsm_ref again = 0;
 
 	dsm_must(n,
-		 sul_get(n->port, ref_rank(ref), DSM_W_SYNC, off, n->entry,
+		 sul_get(n->port, dsm_ref_rank(ref), DSM_W_SYNC, off, n->entry,
 			 n->at.release_bytes, NULL, 0),
 		 "reading a release");
 	dsm_must(n,
-		 sul_get(n->port, ref_rank(ref), DSM_W_SYNC, off, &again,
+		 sul_get(n->port, dsm_ref_rank(ref), DSM_W_SYNC, off, &again,
 			 sizeof(again), NULL, 0),
 		 "reading a release");
 	dsm_flush_port(n);
@@ -232,48 +259,56 @@ static void want(struct dsm_node *n, uint32_t unit)
 	dsm_bits_set(&n->pending, unit);
 }
 
-static void want_chunk(struct dsm_node *n, uint32_t nr, uint32_t slot)
+/* A stretch of @rank's log that is to be read. */
+struct stretch {
+	int rank;
+	uint64_t from, to;
+	uint64_t start; /* of the epoch (release mode) */
+	uint32_t slot; /* see dsm_log_unit() */
+};
+
+static void take_notices(struct dsm_node *n, const struct stretch *s,
+			 uint64_t pos, uint32_t nr)
 {
 	for (uint32_t i = 0; i < nr; i++) {
 		uint32_t unit = n->incoming[i];
 
-		if (DSM_BROKEN(own_scopes_only)) {
-			if (!release_mode(n) && unit >> SLOT_SHIFT != slot)
-				continue;
-			unit &= UNIT_MASK;
-		}
+		if (!release_mode(n))
+			unit = dsm_log_unit(unit, s->slot);
+		else if (n->at.news_bytes)
+			dsm_news_remember(n,
+					  dsm_news_heard(unit, s->rank,
+							 pos + i - s->start));
 		want(n, unit);
 	}
 	dsm_stat_add(n->stats, notices_seen, nr);
 }
 
-/* Positions [from, to) of @rank's log; false if some were overwritten. */
-static bool read_stretch(struct dsm_node *n, int rank, uint64_t from,
-			 uint64_t to, uint32_t slot)
+/* False if some of them were overwritten. */
+static bool read_stretch(struct dsm_node *n, const struct stretch *s)
 {
-	struct dsm_log_head h;
+	struct dsm_log_head h = { 0 };
 
-	if (from >= to)
-		return true;
-	for (uint64_t pos = from; pos < to;) {
+	for (uint64_t pos = s->from; pos < s->to;) {
 		uint64_t at = pos % n->cfg.log;
-		uint64_t nr = to - pos;
+		uint64_t nr = s->to - pos;
 
 		if (nr > n->cfg.log - at)
 			nr = n->cfg.log - at;
 		if (nr > DSM_INCOMING)
 			nr = DSM_INCOMING;
 		dsm_must(n,
-			 sul_get(n->port, rank, DSM_W_SYNC, n->at.log + 4 * at,
-				 n->incoming, 4 * nr, NULL, 0),
+			 sul_get(n->port, s->rank, DSM_W_SYNC,
+				 n->at.log + 4 * at, n->incoming, 4 * nr, NULL,
+				 0),
 			 "reading notices");
+		get_head(n, s->rank, &h);
 		dsm_flush_port(n);
-		want_chunk(n, (uint32_t)nr, slot);
+		take_notices(n, s, pos, (uint32_t)nr);
 		pos += nr;
 	}
-	read_head(n, rank, &h);
 	/* The slot of position head may be half written already. */
-	return h.head < from + n->cfg.log;
+	return h.head < s->from + n->cfg.log;
 }
 
 static void overrun(struct dsm_node *n)
@@ -281,6 +316,7 @@ static void overrun(struct dsm_node *n)
 	if (DSM_BROKEN(skip_overrun))
 		return;
 	dsm_stat_add(n->stats, overruns, 1);
+	n->heard_nr = 0; /* there is a gap now */
 	for (int r = 0; r < n->ranks; r++) {
 		struct dsm_log_head h;
 
@@ -296,62 +332,119 @@ static void overrun(struct dsm_node *n)
 		dsm_bits_set(&n->pending, u);
 }
 
-static bool acquire_scope(struct dsm_node *n, dsm_name lock, dsm_ref ref)
+/* Is there more to be learnt from @ref, when @seen is known? */
+static bool is_news(const struct dsm_node *n, dsm_ref ref, dsm_ref seen)
+{
+	/* What is older than an own release was seen before that. */
+	return dsm_ref_current(n, ref) && ref != seen &&
+	       dsm_ref_rank(ref) != n->rank;
+}
+
+/* Take what came along; the release from which to go on in the logs. */
+static dsm_ref take_news(struct dsm_node *n, dsm_ref ref, dsm_ref seen,
+			 const struct dsm_news *news)
+{
+	uint32_t i, nr;
+
+	if (!news || news->ref != ref)
+		return ref;
+	for (i = 0; i < news->releases && is_news(n, ref, seen); i++) {
+		const uint32_t *units = dsm_news_units(news, i, &nr);
+
+		for (uint32_t k = 0; k < nr; k++)
+			want(n, units[k]);
+		dsm_stat_add(n->stats, notices_seen, nr);
+		ref = dsm_news_before(news, i);
+	}
+	if (i && !is_news(n, ref, seen))
+		dsm_stat_add(n->stats, locks_carried, 1);
+	return DSM_BROKEN(news_short) && i ? 0 : ref;
+}
+
+static bool acquire_scope(struct dsm_node *n, dsm_name lock, dsm_ref ref,
+			  const struct dsm_news *news)
 {
 	dsm_ref seen = *dsm_name_seen(n, lock);
 
-	while (dsm_ref_current(n, ref) && ref != seen) {
-		int rank = ref_rank(ref);
-		uint64_t from, to;
-		uint32_t slot;
+	for (ref = take_news(n, ref, seen, news); is_news(n, ref, seen);) {
+		struct stretch s = { .rank = dsm_ref_rank(ref) };
 
-		if (rank == n->rank)
-			break; /* older ones were seen before that release */
 		if (!read_release(n, ref, lock))
 			return false;
-		from = n->entry->from;
-		to = n->entry->to;
-		slot = (uint32_t)n->entry->slot;
+		s.from = n->entry->from;
+		s.to = n->entry->to;
+		s.slot = (uint32_t)n->entry->slot;
 		ref = n->entry->prev;
-		if (to > n->floor_pos[rank] &&
-		    !read_stretch(n, rank, from, to, slot))
+		if (s.from < s.to && s.to > n->floor_pos[s.rank] &&
+		    !read_stretch(n, &s))
 			return false;
 	}
 	return true;
 }
 
-static bool acquire_vector(struct dsm_node *n, dsm_name lock, dsm_ref ref)
+/* What is missing up to the vector that came along, if that has it all. */
+static bool take_unseen(struct dsm_node *n, const struct dsm_news *news)
 {
-	if (!dsm_ref_current(n, ref) || ref == *dsm_name_seen(n, lock))
-		return true;
-	if (ref_rank(ref) != n->rank && !read_release(n, ref, lock))
-		return false;
-	for (int r = 0; r < n->ranks; r++) {
-		uint64_t to = n->entry->vec[r];
-		struct dsm_log_head h;
+	const uint64_t *vec = dsm_news_vector(news);
+	uint64_t heard[DSM_CARRY_MAX];
+	int nr = dsm_news_unseen(n, news, heard);
 
-		if (r == n->rank || ref_rank(ref) == n->rank ||
-		    to <= n->seen_pos[r])
+	if (nr < 0)
+		return false;
+	for (int i = 0; i < nr; i++) {
+		want(n, dsm_news_unit(heard[i]));
+		dsm_news_remember(n, heard[i]);
+	}
+	for (int r = 0; r < n->ranks; r++)
+		if (r != n->rank && n->seen_pos[r] < vec[r])
+			n->seen_pos[r] = vec[r];
+	dsm_stat_add(n->stats, notices_seen, (uint64_t)nr);
+	dsm_stat_add(n->stats, locks_carried, 1);
+	return true;
+}
+
+/* Read all that lies between the own vector and @vec. */
+static bool read_unseen(struct dsm_node *n, const uint64_t *vec)
+{
+	for (int r = 0; r < n->ranks; r++) {
+		struct dsm_log_head h;
+		struct stretch s;
+
+		if (r == n->rank || vec[r] <= n->seen_pos[r])
 			continue;
 		read_head(n, r, &h);
-		if (!read_stretch(n, r, h.start + n->seen_pos[r], h.start + to,
-				  0))
+		s = (struct stretch){ .rank = r,
+				      .from = h.start + n->seen_pos[r],
+				      .to = h.start + vec[r],
+				      .start = h.start };
+		if (!read_stretch(n, &s))
 			return false;
-		n->seen_pos[r] = to;
+		n->seen_pos[r] = vec[r];
 	}
 	return true;
+}
+
+static bool acquire_vector(struct dsm_node *n, dsm_name lock, dsm_ref ref,
+			   const struct dsm_news *news)
+{
+	if (!is_news(n, ref, *dsm_name_seen(n, lock)))
+		return true;
+	if (news && news->ref == ref)
+		return take_unseen(n, news) ||
+		       read_unseen(n, dsm_news_vector(news));
+	return read_release(n, ref, lock) && read_unseen(n, n->entry->vec);
 }
 
 bool dsm_log_news(struct dsm_node *n, dsm_name lock, dsm_ref ref)
 {
-	return dsm_ref_current(n, ref) && ref_rank(ref) != n->rank &&
-	       ref != *dsm_name_seen(n, lock);
+	return is_news(n, ref, *dsm_name_seen(n, lock));
 }
 
-void dsm_log_acquire(struct dsm_node *n, dsm_name lock, dsm_ref ref)
+void dsm_log_acquire(struct dsm_node *n, dsm_name lock, dsm_ref ref,
+		     const struct dsm_news *news)
 {
-	bool whole = release_mode(n) ? acquire_vector(n, lock, ref) :
-				       acquire_scope(n, lock, ref);
+	bool whole = release_mode(n) ? acquire_vector(n, lock, ref, news) :
+				       acquire_scope(n, lock, ref, news);
 
 	if (!whole)
 		overrun(n);

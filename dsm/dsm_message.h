@@ -19,10 +19,12 @@ enum {
 	DSM_EAGER_BYTES = 32 << 10 /* longer ones ask first */
 };
 
-/* Messages of the program, and those of collective calls, do not mix. */
+/* Messages of the program, of collective calls, and of the master to its workers
+ * (jia_create.c) do not mix. */
 enum dsm_message_class {
 	DSM_MESSAGE_USER,
-	DSM_MESSAGE_OWN
+	DSM_MESSAGE_OWN,
+	DSM_MESSAGE_CREATE
 };
 
 struct dsm_inbox;

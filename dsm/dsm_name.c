@@ -47,8 +47,11 @@ void dsm_name_layout(struct dsm_layout *at, const struct dsm_config *cfg,
 {
 	uint64_t locks = DSM_LOCKS / (unsigned int)ranks + 1;
 
+	at->lock_bytes = 16; /* and what goes with it, on lines of its own */
+	if (at->news_bytes)
+		at->lock_bytes = (16 + at->news_bytes + 63) & ~UINT64_C(63);
 	at->locks = at->sync_bytes;
-	at->sync_bytes += (16 * locks + 63) & ~UINT64_C(63);
+	at->sync_bytes += (at->lock_bytes * locks + 63) & ~UINT64_C(63);
 	at->names_used = at->sync_bytes;
 	at->sync_bytes += 64; /* a line of its own */
 	at->heads = at->sync_bytes;
@@ -184,7 +187,9 @@ struct dsm_words dsm_name_words(struct dsm_thread *t, dsm_name name)
 	struct dsm_known *k;
 
 	if (name < DSM_LOCKS) {
-		p.off = n->at.locks + 16 * (name / (unsigned int)n->ranks);
+		p.off = n->at.locks +
+			n->at.lock_bytes * (name / (unsigned int)n->ranks);
+		p.news = p.off + 16;
 		return p;
 	}
 	k = &t->known[dsm_name_hash(name) % DSM_KNOWN];
@@ -195,6 +200,8 @@ struct dsm_words dsm_name_words(struct dsm_thread *t, dsm_name name)
 		k->name = name;
 	}
 	p.off = k->off;
+	p.news = n->at.news + n->at.news_bytes * ((dsm_name_hash(name) >> 40) &
+						  (n->news_slots - 1));
 	return p;
 }
 

@@ -26,6 +26,7 @@ static void lay_out(const struct dsm_node_config *c, struct dsm_layout *at)
 	memset(at, 0, sizeof(*at));
 	dsm_dir_layout(at, c->ranks, pages_of(c));
 	dsm_log_layout(at, c->cfg, c->ranks);
+	dsm_news_layout(at, c->cfg, c->ranks);
 	dsm_name_layout(at, c->cfg, c->ranks);
 	dsm_lock_layout(at, c->cfg);
 	dsm_flag_layout(at, c->ranks);
@@ -74,6 +75,7 @@ static int open_sets(struct dsm_node *n)
 		       open_set(&n->written, n->pages) ?:
 		       open_set(&n->pending, n->pages) ?:
 		       open_set(&n->marked, n->pages)  ?:
+		       open_set(&n->dropped, n->pages) ?:
 		       open_set(&n->shown, n->pages);
 }
 
@@ -90,12 +92,15 @@ static int open_memory(struct dsm_node *n)
 	n->runs_max = largest(DSM_RUNS_MIN, DSM_DIFF_RUNS_MAX(unit_bytes));
 	n->scratch_bytes = largest(DSM_REFRESH_BYTES, unit_bytes);
 	n->state = calloc(pages, 1);
+	n->access = calloc(pages, 1);
 	n->order = calloc(pages, 1);
 	n->place_of = calloc(pages, 1);
 	n->wrote = calloc(pages, 1);
 	n->holds = calloc(pages, sizeof(*n->holds));
 	n->whole = calloc(pages, 1);
 	n->enrolled = calloc(pages, 1);
+	n->ready = calloc(pages, 1);
+	n->fetched = calloc(pages, sizeof(*n->fetched));
 	n->home = calloc(pages, sizeof(*n->home));
 	n->idle = calloc(pages, sizeof(*n->idle));
 	n->age = calloc(pages, sizeof(*n->age));
@@ -114,11 +119,11 @@ static int open_memory(struct dsm_node *n)
 		if (!n->list[i])
 			return -ENOMEM;
 	}
-	if (!n->state || !n->order || !n->place_of || !n->enrolled ||
-	    !n->wrote || !n->home || !n->idle || !n->age || !n->probe ||
-	    !n->seen_pos || !n->floor_pos || !n->seen_ref || !n->seen_name ||
-	    !n->holds || !n->whole || !n->runs || !n->scratch || !n->incoming ||
-	    !n->entry || !n->thread)
+	if (!n->fetched || !n->ready || !n->state || !n->access || !n->order ||
+	    !n->place_of || !n->enrolled || !n->wrote || !n->home || !n->idle ||
+	    !n->age || !n->probe || !n->seen_pos || !n->floor_pos ||
+	    !n->seen_ref || !n->seen_name || !n->holds || !n->whole ||
+	    !n->runs || !n->scratch || !n->incoming || !n->entry || !n->thread)
 		return -ENOMEM;
 	return open_sets(n) ?:
 			      dsm_heap_open(&n->heap, n->pages,
@@ -143,6 +148,10 @@ int dsm_node_open(struct dsm_node **out, const struct dsm_node_config *c,
 	n->pages = pages_of(c);
 	n->cfg = *c->cfg;
 	n->cache_pages = n->cfg.cache >> n->page_shift;
+	n->watch_min = DSM_WATCH_MIN;
+	n->news_slots = DSM_NEWS_SLOTS;
+	n->borders_most = n->cfg.mappings ?: UINT32_MAX;
+	n->stretch_shift = DSM_UNIT_ORDER_MAX;
 	n->threads = 1;
 	n->stats = &n->own_stats;
 	n->place = n->own_place;
@@ -171,6 +180,7 @@ void dsm_node_close(struct dsm_node *n)
 	close_set(&n->written);
 	close_set(&n->pending);
 	close_set(&n->marked);
+	close_set(&n->dropped);
 	close_set(&n->shown);
 	for (int i = 0; i < 3; i++)
 		free(n->list[i]);
@@ -183,6 +193,8 @@ void dsm_node_close(struct dsm_node *n)
 	free(n->seen_ref);
 	free(n->floor_pos);
 	free(n->seen_pos);
+	free(n->fetched);
+	free(n->ready);
 	free(n->probe);
 	free(n->age);
 	free(n->idle);
@@ -192,6 +204,7 @@ void dsm_node_close(struct dsm_node *n)
 	free(n->whole);
 	free(n->holds);
 	free(n->order);
+	free(n->access);
 	free(n->place_of);
 	free(n->state);
 	free(n);
@@ -338,4 +351,10 @@ void dsm_stats_update(struct dsm_node *n)
 	n->stats->msgs_sent = s.operations - n->port_base.operations;
 	n->stats->bytes_sent = s.bytes_out - n->port_base.bytes_out;
 	n->stats->bytes_recv = s.bytes_in - n->port_base.bytes_in;
+	n->stats->packets_sent = s.packets_out - n->port_base.packets_out;
+	n->stats->packets_recv = s.packets_in - n->port_base.packets_in;
+	n->stats->wire_sent = s.wire_out - n->port_base.wire_out;
+	n->stats->wire_recv = s.wire_in - n->port_base.wire_in;
+	n->stats->packets_again = s.resent - n->port_base.resent;
+	n->stats->packets_refused = s.refused - n->port_base.refused;
 }

@@ -67,16 +67,21 @@ typedef uint64_t dsm_name;
 #define DSM_NAME_COND (UINT64_C(2) << 60)
 
 struct dsm_node;
+struct dsm_news; /* what a lock brings along: dsm_news.c */
 
 /* What a node asks of its surroundings; @ctx is dsm_node.env_ctx. */
 struct dsm_env {
-	/* Change what the program may do with pages [page, page + pages). */
-	void (*protect)(void *ctx, uint32_t page, uint32_t pages,
-			enum dsm_access access);
+	/* Change what the program may do with pages [page, page + pages).
+	 * -ENOMEM: too many mappings. */
+	int (*protect)(void *ctx, uint32_t page, uint32_t pages,
+		       enum dsm_access access);
 	/* The program is about to use these pages of the application view: a
 	 * hint, since the first touch costs a trap.  May be NULL. */
 	void (*warm)(void *ctx, uint32_t page, uint32_t pages,
 		     enum dsm_access access);
+	/* Pages that the program may not use yet get their place in the
+	 * page table of the application view.  A hint; may be NULL. */
+	void (*map)(void *ctx, uint32_t page, uint32_t pages);
 	/* The rank mutex. */
 	void (*enter)(void *ctx);
 	void (*leave)(void *ctx);
@@ -91,10 +96,11 @@ struct dsm_env {
 	void (*point)(void *ctx); /* DSM_POINT, in test builds */
 };
 
-/* Where the two words of a name are: in rank's SYNC window. */
+/* Where the two words of a name are, in rank's SYNC window, and the record that
+ * goes with a lock. */
 struct dsm_words {
 	int rank;
-	uint64_t off;
+	uint64_t off, news;
 };
 
 struct dsm_known { /* a place that a thread has looked up */
@@ -111,6 +117,12 @@ enum dsm_hold {
 	DSM_HOLD_LOCK, /* alone */
 	DSM_HOLD_WRITE, /* alone, of a reader-writer lock */
 	DSM_HOLD_READ /* with other readers */
+};
+
+/* Whether a unit that is, or was last, watched was changed. */
+enum dsm_wrote {
+	DSM_WROTE = 1, /* since its twin was made */
+	DSM_WROTE_BEFORE = 2 /* and the time before that */
 };
 
 /* An open lock scope of a thread. */
@@ -145,6 +157,10 @@ struct dsm_layout {
 	uint64_t flags_at, wakes, counts; /* dsm_flag.c */
 	uint64_t inbox; /* dsm_message.c */
 	uint64_t meet, calls;
+	uint64_t news; /* of named locks, see dsm_news.c */
+	uint64_t news_bytes; /* of one record; 0: there are none */
+	uint64_t lock_bytes; /* of a numbered lock's words */
+	uint64_t node_bytes; /* of a queue node */
 	uint64_t release_bytes; /* of one entry of the ring of releases */
 	uint64_t sync_bytes;
 	uint64_t flags, leaf, mid, top, taken; /* DIR */
@@ -174,23 +190,34 @@ struct dsm_node {
 
 	/* The rank mutex. */
 	uint8_t *state; /* enum dsm_page_state, per unit */
+	uint8_t *access; /* enum dsm_access that the program has, per page */
 	uint8_t *order; /* log2 of the pages of a unit, per page */
 	uint16_t *home; /* home rank + 1; 0: not allocated; per unit */
 	uint16_t *idle; /* releases without a change, per unit */
 	uint16_t *age; /* refreshes since the last fault, per unit */
-	uint8_t *wrote; /* 1: was changed when it was last written, per unit */
+	uint8_t *wrote; /* DSM_WROTE*, per unit */
 	uint16_t *holds; /* threads that hold it accessible, per unit */
 	uint8_t *whole; /* 1: all of it goes into the next diff, per unit */
 	uint8_t *enrolled; /* 1: registered at its present home, per unit */
+	uint16_t *fetched; /* epoch of its last fetch, low bits, per unit */
+	uint8_t *ready; /* what is present of it, per page: dsm_ready.c */
+	uint64_t ahead_made, ahead_useful; /* pages, see there */
 	uint16_t *probe; /* age at which it is dropped to see, per unit */
 	struct dsm_bits watched; /* units in WATCH or HWATCH */
 	struct dsm_bits cached; /* units of other homes that are not INVALID */
 	struct dsm_bits written; /* units noticed in this epoch */
 	struct dsm_bits pending; /* units to refresh or drop, in apply */
 	struct dsm_bits marked; /* units about to change protection together */
+	struct dsm_bits dropped; /* by notices, and not fetched since */
+	uint32_t recall; /* units of them to fetch when one faults */
 	struct dsm_bits shown; /* of this home, read since the last release */
 	uint64_t cached_pages, cache_pages; /* now, and at most */
+	uint64_t watched_pages;
+	uint32_t watch_min; /* so many are watched in any case */
 	uint32_t evict_hand;
+	uint64_t borders, borders_most; /* of access: now, and at most */
+	uint32_t stretch_shift; /* log2 of the pages that are hidden together */
+	uint32_t hide_hand; /* the next stretch to be looked at */
 	uint64_t flush_ns; /* when the last flush ended */
 	uint64_t log_pos; /* notices published so far */
 	uint64_t epoch_pos; /* log_pos at the start of this epoch */
@@ -207,6 +234,9 @@ struct dsm_node {
 	char *scratch; /* pages under way, in refresh: frames, then twins */
 	size_t scratch_bytes;
 	uint32_t *incoming; /* notices under way */
+	uint64_t heard[DSM_CARRY_MAX]; /* the last notices, a ring: dsm_news.c */
+	uint64_t heard_nr;
+	uint32_t news_slots; /* places of records that are in use */
 	struct dsm_release *entry; /* a release under way */
 	uint32_t acting; /* slot of the thread that holds the mutex */
 	struct dsm_notice *list[3]; /* of the barrier: own, child's, merged */
@@ -332,7 +362,8 @@ void dsm_dir_get(struct dsm_node *n, uint32_t unit, char *dst, char *twin,
 		 struct dsm_get *g);
 bool dsm_dir_got(struct dsm_node *n, uint32_t unit, const char *dst,
 		 const char *twin, struct dsm_get *g);
-/* Register as a sharer of @unit, of which nothing is wanted. */
+/* Register as a sharer of @unit, of which nothing is wanted; done when the port
+ * was flushed. */
 void dsm_dir_enrol(struct dsm_node *n, uint32_t unit);
 void dsm_dir_deregister(struct dsm_node *n, uint32_t unit);
 bool dsm_dir_shared(const struct dsm_node *n, uint32_t unit); /* own home */
@@ -353,14 +384,35 @@ enum dsm_twin_flag {
 uint8_t *dsm_dir_flag(const struct dsm_node *n, uint32_t unit);
 struct sul_mirror dsm_dir_mirror(const struct dsm_node *n, uint32_t unit);
 
+/* --- dsm_view.c: what the program may do with which page ------------------------------- */
+
+void dsm_view_raise(struct dsm_node *n, uint32_t page, uint32_t pages,
+		    enum dsm_access access);
+/* Where it is less already it stays so. */
+void dsm_view_lower(struct dsm_node *n, uint32_t page, uint32_t pages,
+		    enum dsm_access access);
+/* Pages that have their home here now, alone: they may be used, or can be
+ * revealed. */
+void dsm_view_open(struct dsm_node *n, uint32_t page, uint32_t pages);
+/* True: the program may do less with @unit than its state allows. */
+bool dsm_view_hidden(const struct dsm_node *n, uint32_t unit);
+void dsm_view_reveal(struct dsm_node *n, uint32_t unit);
+
 /* --- dsm_unit.c: what is done to one unit ------------------------------------------ */
 
 /* Do what the table says; @done: acts that have been done already. */
 void dsm_unit_event(struct dsm_node *n, uint32_t unit, enum dsm_page_event e,
 		    unsigned int done);
+enum dsm_fetch {
+	DSM_FETCH_FAULT, /* they, or the first of them, faulted */
+	DSM_FETCH_RECALL /* they were dropped, and may be used again */
+};
 /* Get @nr units that follow each other into their frames, registered.  @twins:
  * they are given twins next, so the frames will be worked on at once. */
-void dsm_unit_fetch(struct dsm_node *n, uint32_t unit, uint32_t nr, bool twins);
+void dsm_unit_fetch(struct dsm_node *n, uint32_t unit, uint32_t nr, bool twins,
+		    enum dsm_fetch why);
+/* Register for @nr units that follow each other, which will be overwritten. */
+void dsm_unit_enrol(struct dsm_node *n, uint32_t unit, uint32_t nr);
 /* Let the program at them: what the page table calls RAISE. */
 void dsm_unit_raise(struct dsm_node *n, uint32_t unit, uint32_t pages,
 		    enum dsm_access access);
@@ -369,9 +421,21 @@ bool dsm_unit_publish(struct dsm_node *n, uint32_t unit);
 /* Refresh cached units in place: at most DSM_REFRESH_UNITS, and not more than
  * fit into scratch_bytes. */
 void dsm_unit_refresh(struct dsm_node *n, const uint32_t *units, size_t nr);
-/* Protect every unit of the set, neighbours in one call. */
-void dsm_unit_protect_set(struct dsm_node *n, const struct dsm_bits *set,
-			  enum dsm_access access);
+/* Take access away from every unit of the set, neighbours in one call. */
+void dsm_unit_lower_set(struct dsm_node *n, const struct dsm_bits *set,
+			enum dsm_access access);
+
+/* --- dsm_ready.c: pages made present before they are needed ---------------------------- */
+
+/* @unit is fetched next, alone: make its chunk present if that is in use. */
+void dsm_ready_chunk(struct dsm_node *n, uint32_t unit);
+/* Room for the twin of @unit. */
+void dsm_ready_twin(struct dsm_node *n, uint32_t unit);
+/* The program may use these pages from now on, and will at once. */
+void dsm_ready_view(struct dsm_node *n, uint32_t page, uint32_t pages,
+		    enum dsm_access access);
+/* Their memory has been given back. */
+void dsm_ready_forget(struct dsm_node *n, uint32_t page, uint32_t pages);
 
 /* --- dsm_cache.c: faults and the limit of the cache ----------------------------------- */
 
@@ -381,10 +445,12 @@ void dsm_unit_protect_set(struct dsm_node *n, const struct dsm_bits *set,
  */
 int dsm_fault(struct dsm_node *n, struct dsm_thread *t, uint32_t page,
 	      bool store);
-/* Make @unit, which is neither here nor at home here, writable without its
- * contents; under the mutex. */
+/* @unit has been dropped because of a notice: it may be wanted again soon. */
+void dsm_cache_dropped(struct dsm_node *n, uint32_t unit);
+/* Make @nr units that follow each other, neither here nor at home here, writable
+ * without their contents; under the mutex. */
 void dsm_cache_overwrite(struct dsm_node *n, struct dsm_thread *t,
-			 uint32_t unit);
+			 uint32_t unit, uint32_t nr);
 /* Give back the memory of a unit that is not cached any more. */
 void dsm_cache_discard(struct dsm_node *n, uint32_t unit);
 
@@ -429,15 +495,30 @@ void dsm_log_done(struct dsm_node *n);
 /* Publish a release of @s by @t; what the lock carries from now on. */
 dsm_ref dsm_log_release(struct dsm_node *n, const struct dsm_thread *t,
 			const struct dsm_scope *s);
-/* Put the units that @ref's lock brings news of into n->pending. */
-void dsm_log_acquire(struct dsm_node *n, dsm_name lock, dsm_ref ref);
+/* Put the units that @ref's lock brings news of into n->pending; @news: what
+ * came with @ref, or NULL. */
+void dsm_log_acquire(struct dsm_node *n, dsm_name lock, dsm_ref ref,
+		     const struct dsm_news *news);
+/* True: there is nothing in @s that is to be published. */
+bool dsm_log_empty(const struct dsm_node *n, const struct dsm_scope *s);
+/* What this rank has written or learnt of, per rank (release mode). */
+void dsm_log_vector(const struct dsm_node *n, uint64_t *vec);
+/* The unit of what was read from a log; DSM_BITS_END: it is not of @slot, which
+ * only a mutant asks. */
+uint32_t dsm_log_unit(uint32_t notice, uint32_t slot);
 /* At the arrival at a barrier: what is noticed from here on is the next
  * epoch's; and when the barrier is over. */
 void dsm_log_epoch_cut(struct dsm_node *n);
 void dsm_log_epoch_end(struct dsm_node *n);
 /* False: a lock that carries @ref brings no news. */
 bool dsm_log_news(struct dsm_node *n, dsm_name lock, dsm_ref ref);
+int dsm_ref_rank(dsm_ref ref);
 bool dsm_ref_current(const struct dsm_node *n, dsm_ref ref);
+
+/* --- dsm_news.c: what a lock brings along (more in dsm_news.h) --------------------------- */
+
+void dsm_news_layout(struct dsm_layout *at, const struct dsm_config *cfg,
+		     int ranks);
 
 /* --- dsm_sync.c: release and acquire ---------------------------------------------------- */
 

@@ -33,6 +33,7 @@
 	X(GUARD) /* unchanged for long enough: write-protect it */        \
 	X(DROP) /* invalidated by a notice, or evicted */                 \
 	X(SHARED) /* a first sharer has registered */                     \
+	X(SHARED_MANY) /* ... and too much is watched already */          \
 	X(UNSHARED) /* the last sharer has gone */                        \
 	X(GAIN) /* its home moves here; nobody has registered yet */      \
 	X(GAIN_SHARED) /* its home moves here; somebody has registered */ \

@@ -27,6 +27,11 @@ void dsm_public_meet(struct dsm_host *h, enum dsm_meeting kind,
 		     const void *site);
 /* The calling thread begins to synchronise: it holds no range any more. */
 struct dsm_thread *dsm_public_sync(struct dsm_host *h);
+/* The same, and if it is its turn to be the first (dsm_crew.h), it stays so. */
+struct dsm_thread *dsm_public_sync_first(struct dsm_host *h);
+/* As jia_malloc_on() without its checks of when. */
+void *dsm_public_allocate(struct dsm_host *h, uint64_t bytes, uint64_t block,
+			  int64_t home, const void *site);
 /* The number of a size or count that is an int in JIAJIA's interface. */
 uint64_t dsm_public_size(struct dsm_host *h, const char *what, int n);
 

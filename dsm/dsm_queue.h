@@ -9,7 +9,7 @@
 #ifndef DSM_QUEUE_H
 #define DSM_QUEUE_H
 
-#include "dsm_node.h"
+#include "dsm_news.h"
 
 /* The words of a lock. */
 struct dsm_lock_word {
@@ -20,10 +20,12 @@ struct dsm_lock_word {
 struct dsm_queue_node {
 	struct sul_word go; /* 1: it is our turn */
 	struct sul_word next; /* token of the successor */
-	dsm_ref last; /* stored before go */
 	struct sul_word clear; /* 1: the last reader has left */
 	uint64_t below; /* of a condition: the waiter that came before */
-	uint64_t pad[3]; /* a line of its own */
+	dsm_ref word; /* what the lock's `last` is known to be, or 1 */
+	uint64_t pad[2];
+	dsm_ref last; /* stored before go, and with it: */
+	struct dsm_news news[]; /* one, and only if there are any */
 };
 
 /* The node for what @t does with @depth locks in hand. */
@@ -32,8 +34,12 @@ int dsm_queue_rank(uint32_t token);
 uint64_t dsm_queue_off(const struct dsm_node *n, uint32_t token);
 struct dsm_queue_node *dsm_queue_own(const struct dsm_node *n, uint32_t token);
 
-/* Wait until the lock is ours; its last release.  No page is looked at. */
+/* Wait until the lock is ours; its last release.  What came along lies in our
+ * node now.  No page is looked at. */
 dsm_ref dsm_queue_take(struct dsm_thread *t, dsm_name lock);
+/* What came along with the lock that @t took with @depth locks in hand; NULL:
+ * nothing ever does. */
+struct dsm_news *dsm_queue_news(const struct dsm_thread *t, uint32_t depth);
 /* Pass it on, with @last; @t->depth is what it was in dsm_queue_take(). */
 void dsm_queue_give(struct dsm_thread *t, dsm_name lock, dsm_ref last);
 

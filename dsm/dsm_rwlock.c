@@ -46,9 +46,10 @@ static void acquire(struct dsm_thread *t, dsm_name lock, enum dsm_hold hold,
 	};
 	t->depth++;
 	if (!n->cfg.hardware) {
-		dsm_log_acquire(n, lock, last);
+		dsm_log_acquire(n, lock, last, dsm_queue_news(t, t->depth - 1));
 		if (!DSM_BROKEN(readers_blind))
-			dsm_log_acquire(n, lock | DSM_NAME_READERS, readers);
+			dsm_log_acquire(n, lock | DSM_NAME_READERS, readers,
+					NULL);
 		dsm_apply(n);
 	}
 	dsm_stat_add(n->stats, locks, 1);
@@ -112,7 +113,7 @@ static void publish(struct dsm_thread *t, dsm_name lock)
 
 		s.prev = was;
 		if (!DSM_BROKEN(reader_leaves))
-			dsm_log_acquire(n, s.lock, was);
+			dsm_log_acquire(n, s.lock, was, NULL);
 		dsm_apply(n);
 		ref = dsm_log_release(n, t, &s);
 		was = dsm_words_amo(n, p, SUL_AMO_CAS, ref, s.prev);

@@ -91,13 +91,11 @@ static const void *pc_of(const void *context)
  * A store to an unreadable page then faults twice. */
 static bool is_store(const struct dsm_host *h, const char *addr)
 {
-	uint32_t page = (uint32_t)((uintptr_t)(addr - h->base) >> 12);
-	uint8_t state;
+	uint64_t off;
 
-	if (faulting != ACCESS_UNKNOWN)
+	if (faulting != ACCESS_UNKNOWN || !dsm_host_offset(h, addr, &off))
 		return faulting == ACCESS_STORE;
-	state = h->node->state[dsm_unit_of(h->node, page)];
-	return state != DSM_PG_INVALID;
+	return h->node->access[off >> 12] != DSM_ACCESS_NONE;
 }
 
 static int on_library_fault(void *addr, int serious)
@@ -202,9 +200,9 @@ static void hand_on(int sig, siginfo_t *si, void *context,
 
 static bool in_view(const struct dsm_host *h, const void *addr)
 {
-	const char *p = addr;
+	uint64_t off;
 
-	return p >= h->base && p < h->base + h->bytes;
+	return dsm_host_offset(h, addr, &off);
 }
 
 static void on_segv(int sig, siginfo_t *si, void *context)

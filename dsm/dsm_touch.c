@@ -14,7 +14,8 @@
  * need not be fetched: it becomes a writable copy with whatever is in its frame,
  * and its next diff is all of it (n->whole), since its twin never equalled the
  * home's page and says nothing about what has changed.  For the same reason it
- * is not refreshed before.
+ * is not refreshed before.  Nor need a copy that is here be compared with its
+ * twin then: what was overwritten is sent as it is.
  */
 #include "dsm_node.h"
 
@@ -27,11 +28,7 @@ static bool is_store(enum dsm_touch mode)
 
 static bool accessible(const struct dsm_node *n, uint32_t unit, bool store)
 {
-	enum dsm_page_state s = (enum dsm_page_state)n->state[unit];
-
-	if (s == DSM_PG_INVALID)
-		return false;
-	return !store || (s != DSM_PG_READ && s != DSM_PG_HGUARD);
+	return n->access[unit] >= (store ? DSM_ACCESS_RW : DSM_ACCESS_R);
 }
 
 static uint32_t first_page(const struct dsm_node *n, const struct dsm_range *r)
@@ -52,6 +49,36 @@ static bool within(const struct dsm_node *n, uint32_t unit,
 	return off >= r->from && off + dsm_unit_bytes(n, unit) <= r->to;
 }
 
+/* How many units from @unit on can be overwritten together, none of which is
+ * here; 0: @unit cannot. */
+static uint32_t overwritable(const struct dsm_node *n, uint32_t unit,
+			     const struct dsm_range *r)
+{
+	uint32_t step = dsm_unit_pages(n, unit), nr = 0, at = unit;
+
+	while (at < end_page(n, r) && nr < DSM_RUN_MAX &&
+	       (!nr || (uint64_t)(nr + 1) * step <= n->cache_pages / 4) &&
+	       n->order[at] == n->order[unit] && !dsm_home_here(n, at) &&
+	       n->state[at] == DSM_PG_INVALID && within(n, at, r)) {
+		at += step;
+		nr++;
+	}
+	return nr;
+}
+
+/* All of @unit will be written. */
+static void overwrite(struct dsm_thread *t, uint32_t unit,
+		      const struct dsm_range *r)
+{
+	struct dsm_node *n = t->node;
+	uint32_t nr = overwritable(n, unit, r);
+
+	if (nr)
+		dsm_cache_overwrite(n, t, unit, nr);
+	else if (n->state[unit] == DSM_PG_WATCH && within(n, unit, r))
+		n->whole[unit] = !DSM_BROKEN(overwrite_diff);
+}
+
 /* Hold what is accessible from @unit on; the first unit that is not. */
 static uint32_t hold(struct dsm_thread *t, uint32_t unit,
 		     const struct dsm_range *r, enum dsm_touch mode)
@@ -59,9 +86,8 @@ static uint32_t hold(struct dsm_thread *t, uint32_t unit,
 	struct dsm_node *n = t->node;
 
 	while (unit < end_page(n, r)) {
-		if (mode == DSM_TOUCH_OVERWRITE && !dsm_home_here(n, unit) &&
-		    n->state[unit] == DSM_PG_INVALID && within(n, unit, r))
-			dsm_cache_overwrite(n, t, unit);
+		if (mode == DSM_TOUCH_OVERWRITE)
+			overwrite(t, unit, r);
 		if (!accessible(n, unit, is_store(mode)))
 			break;
 		n->holds[unit]++;

@@ -31,36 +31,43 @@ static void copy(struct dsm_node *n, char *dst, const char *src, size_t len)
 	}
 }
 
-static void prepare(struct dsm_node *n, enum dsm_window w, uint32_t unit)
+static void prepare_frame(struct dsm_node *n, uint32_t unit)
 {
 	dsm_must(n,
-		 sul_window_prepare(n->port, w, dsm_unit_off(n, unit),
+		 sul_window_prepare(n->port, DSM_W_FRAME, dsm_unit_off(n, unit),
 				    dsm_unit_bytes(n, unit)),
 		 "making room for a page");
 }
 
-/* It has faulted: if it was dropped to see whether it is still used, ask more
+/* If it has faulted, and was dropped to see whether it is still used, ask more
  * rarely from now on. */
-static void count_fetch(struct dsm_node *n, uint32_t unit)
+static void count_fetch(struct dsm_node *n, uint32_t unit, enum dsm_fetch why)
 {
 	uint32_t probe = n->probe[unit] * 2u;
 
+	dsm_bits_clear(&n->dropped, unit);
+	n->fetched[unit] = (uint16_t)n->epoch;
+	dsm_count(n, unit, getp, 1);
+	if (why == DSM_FETCH_RECALL) {
+		n->age[unit]++;
+		return;
+	}
 	if (n->age[unit])
 		n->probe[unit] = (uint16_t)(probe < DSM_PROBE_MAX ?
 						    probe :
 						    DSM_PROBE_MAX);
 	n->age[unit] = 0;
-	dsm_count(n, unit, getp, 1);
 }
 
-void dsm_unit_fetch(struct dsm_node *n, uint32_t unit, uint32_t nr, bool twins)
+void dsm_unit_fetch(struct dsm_node *n, uint32_t unit, uint32_t nr, bool twins,
+		    enum dsm_fetch why)
 {
 	uint32_t step = dsm_unit_pages(n, unit);
 	struct dsm_get get[DSM_RUN_MAX] = { 0 };
 	bool all;
 
 	for (uint32_t i = 0; twins && i < nr; i++)
-		prepare(n, DSM_W_FRAME, unit + i * step);
+		prepare_frame(n, unit + i * step);
 	do {
 		for (uint32_t i = 0; i < nr; i++)
 			if (!get[i].done)
@@ -76,7 +83,21 @@ void dsm_unit_fetch(struct dsm_node *n, uint32_t unit, uint32_t nr, bool twins)
 					   &get[i]);
 	} while (!all);
 	for (uint32_t i = 0; i < nr; i++)
-		count_fetch(n, unit + i * step);
+		count_fetch(n, unit + i * step, why);
+}
+
+void dsm_unit_enrol(struct dsm_node *n, uint32_t unit, uint32_t nr)
+{
+	uint32_t step = dsm_unit_pages(n, unit);
+
+	for (uint32_t i = 0; i < nr; i++) {
+		uint32_t u = unit + i * step;
+
+		dsm_bits_clear(&n->dropped, u);
+		dsm_dir_enrol(n, u);
+		n->whole[u] = !DSM_BROKEN(overwrite_diff);
+	}
+	dsm_flush_port(n);
 }
 
 /*
@@ -90,17 +111,18 @@ static void make_twin(struct dsm_node *n, uint32_t unit)
 {
 	uint64_t off = dsm_unit_off(n, unit);
 
-	prepare(n, DSM_W_FRAME, unit);
-	prepare(n, DSM_W_TWIN, unit);
+	prepare_frame(n, unit);
+	dsm_ready_twin(n, unit);
 	__atomic_store_n(dsm_dir_flag(n, unit), DSM_TWIN_MAKING,
 			 __ATOMIC_SEQ_CST);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	copy(n, n->twin + off, n->frame + off, dsm_unit_bytes(n, unit));
 	__atomic_store_n(dsm_dir_flag(n, unit), DSM_TWIN_VALID,
 			 __ATOMIC_SEQ_CST);
-	dsm_bits_set(&n->watched, unit);
+	if (dsm_bits_set(&n->watched, unit))
+		n->watched_pages += dsm_unit_pages(n, unit);
 	n->idle[unit] = 0;
-	n->wrote[unit] = 0;
+	n->wrote[unit] = n->wrote[unit] & DSM_WROTE ? DSM_WROTE_BEFORE : 0;
 	dsm_stat_add(n->stats, twins, 1);
 }
 
@@ -108,7 +130,8 @@ static void drop_twin(struct dsm_node *n, uint32_t unit)
 {
 	__atomic_store_n(dsm_dir_flag(n, unit), DSM_TWIN_NONE,
 			 __ATOMIC_SEQ_CST);
-	dsm_bits_clear(&n->watched, unit);
+	if (dsm_bits_clear(&n->watched, unit))
+		n->watched_pages -= dsm_unit_pages(n, unit);
 }
 
 static size_t take_changes(struct dsm_node *n, uint32_t unit)
@@ -156,7 +179,7 @@ bool dsm_unit_publish(struct dsm_node *n, uint32_t unit)
 	nr = n->whole[unit] ? take_whole(n, unit) : take_changes(n, unit);
 	if (!nr)
 		return false;
-	n->wrote[unit] = 1;
+	n->wrote[unit] |= DSM_WROTE;
 	if (!dsm_home_here(n, unit)) {
 		const struct sul_run *runs = n->runs + n->runs_nr;
 		struct sul_mirror mirror = dsm_dir_mirror(n, unit);
@@ -176,25 +199,22 @@ bool dsm_unit_publish(struct dsm_node *n, uint32_t unit)
 	return true;
 }
 
-static void protect(struct dsm_node *n, uint32_t unit, enum dsm_access access)
+static void lower(struct dsm_node *n, uint32_t unit, enum dsm_access access)
 {
-	n->env->protect(n->env_ctx, unit, dsm_unit_pages(n, unit), access);
-	dsm_stat_add(n->stats, protects, 1);
+	dsm_view_lower(n, unit, dsm_unit_pages(n, unit), access);
 	DSM_POINT(n);
 }
 
 void dsm_unit_raise(struct dsm_node *n, uint32_t unit, uint32_t pages,
 		    enum dsm_access access)
 {
-	n->env->protect(n->env_ctx, unit, pages, access);
-	dsm_stat_add(n->stats, protects, 1);
-	if (n->env->warm)
-		n->env->warm(n->env_ctx, unit, pages, access);
+	dsm_view_raise(n, unit, pages, access);
+	dsm_ready_view(n, unit, pages, access);
 	DSM_POINT(n);
 }
 
-void dsm_unit_protect_set(struct dsm_node *n, const struct dsm_bits *set,
-			  enum dsm_access access)
+void dsm_unit_lower_set(struct dsm_node *n, const struct dsm_bits *set,
+			enum dsm_access access)
 {
 	uint32_t from = dsm_bits_next(set, 0);
 
@@ -206,8 +226,7 @@ void dsm_unit_protect_set(struct dsm_node *n, const struct dsm_bits *set,
 			end += dsm_unit_pages(n, next);
 			next = dsm_bits_next(set, next + 1);
 		}
-		n->env->protect(n->env_ctx, from, end - from, access);
-		dsm_stat_add(n->stats, protects, 1);
+		dsm_view_lower(n, from, end - from, access);
 		DSM_POINT(n);
 		from = next;
 	}
@@ -249,15 +268,14 @@ void dsm_unit_event(struct dsm_node *n, uint32_t unit, enum dsm_page_event e,
 			dsm_page_state_name(was), dsm_page_event_name(e),
 			rule->why ?: "no rule");
 	if (acts & DSM_ACT_FETCH)
-		dsm_unit_fetch(n, unit, 1, acts & DSM_ACT_TWIN);
-	if (acts & DSM_ACT_ENROL) {
-		dsm_dir_enrol(n, unit);
-		n->whole[unit] = !DSM_BROKEN(overwrite_diff);
-	}
+		dsm_unit_fetch(n, unit, 1, acts & DSM_ACT_TWIN,
+			       DSM_FETCH_FAULT);
+	if (acts & DSM_ACT_ENROL)
+		dsm_unit_enrol(n, unit, 1);
 	if (acts & DSM_ACT_LOWER_NONE)
-		protect(n, unit, DSM_ACCESS_NONE);
+		lower(n, unit, DSM_ACCESS_NONE);
 	if (acts & DSM_ACT_LOWER_R)
-		protect(n, unit, DSM_ACCESS_R);
+		lower(n, unit, DSM_ACCESS_R);
 	if (acts & DSM_ACT_DIFF)
 		publish_dropped(n, unit, e);
 	if (acts & DSM_ACT_TWIN)
@@ -286,7 +304,7 @@ static void merge(struct dsm_node *n, uint32_t unit, const char *news)
 	char *twin = n->twin + dsm_unit_off(n, unit);
 	bool watched = n->state[unit] == DSM_PG_WATCH;
 
-	prepare(n, DSM_W_FRAME, unit);
+	prepare_frame(n, unit);
 	for (size_t i = 0; i < len; i += STEP) {
 		if (watched && DSM_BROKEN(refresh_all)) {
 			memcpy(frame + i, news + i, STEP);

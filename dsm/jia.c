@@ -15,8 +15,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "dsm_crew.h"
 #include "dsm_public.h"
 
 _Static_assert((int)Maxlocks == (int)DSM_LOCKS, "jia.h promises the limit");
@@ -71,12 +71,23 @@ void dsm_public_refuse_threads(struct dsm_host *h)
 			h->node->threads);
 }
 
-struct dsm_thread *dsm_public_sync(struct dsm_host *h)
+struct dsm_thread *dsm_public_sync_first(struct dsm_host *h)
 {
 	struct dsm_thread *t = dsm_host_thread(h);
 
+	if (h->crew)
+		dsm_crew_await_turn(h);
 	if (t->held_nr)
 		dsm_untouch_all(t);
+	return t;
+}
+
+struct dsm_thread *dsm_public_sync(struct dsm_host *h)
+{
+	struct dsm_thread *t = dsm_public_sync_first(h);
+
+	if (h->crew)
+		dsm_crew_pass_turn(h);
 	return t;
 }
 
@@ -121,9 +132,10 @@ static void end(struct dsm_host *h, const void *site)
 	dsm_public_meet(h, DSM_MEET_EXIT, site);
 	dsm_enter(h->node, NULL);
 	dsm_host_phase(h, NULL);
+	dsm_flush_port(h->node);
 	dsm_leave(h->node);
 	h->exited = true;
-	sul_job_set_state(h->job, SUL_RANK_EXITED);
+	dsm_start_part(h);
 	dsm_public_leave();
 }
 
@@ -205,8 +217,8 @@ static void check_home(struct dsm_host *h, uint64_t bytes, int64_t home)
 			      (long long)home, hostc - 1);
 }
 
-static void *allocate(struct dsm_host *h, uint64_t bytes, uint64_t block,
-		      int64_t home, const void *site)
+void *dsm_public_allocate(struct dsm_host *h, uint64_t bytes, uint64_t block,
+			  int64_t home, const void *site)
 {
 	uint32_t page;
 	int err;
@@ -236,7 +248,7 @@ static unsigned long allocate_int(struct dsm_host *h, int size, int block,
 {
 	uint64_t bytes = dsm_public_size(h, "size", size);
 
-	return (unsigned long)allocate(
+	return (unsigned long)dsm_public_allocate(
 		h, bytes, dsm_public_size(h, "block size", block), home, site);
 }
 
@@ -320,14 +332,14 @@ void *jia_malloc(size_t bytes)
 	uint64_t share = bytes / (unsigned int)hostc +
 			 (bytes % (unsigned int)hostc != 0);
 
-	return allocate(h, bytes, share ? share : 1, 0, DSM_SITE);
+	return dsm_public_allocate(h, bytes, share ? share : 1, 0, DSM_SITE);
 }
 
 void *jia_malloc_on(size_t bytes, size_t block, int home)
 {
 	struct dsm_host *h = DSM_ENTER("jia_malloc_on");
 
-	return allocate(h, bytes, block, home, DSM_SITE);
+	return dsm_public_allocate(h, bytes, block, home, DSM_SITE);
 }
 
 static struct dsm_extent allocation_at(struct dsm_host *h, const void *ptr)
@@ -485,17 +497,9 @@ void jia_config(int key, int value)
 	dsm_public_leave();
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static uint64_t since_start_ns(const struct dsm_host *h)
 {
-	return now_ns() - h->start_ns;
+	return dsm_host_now_ns() - h->start_ns;
 }
 
 float jia_clock(void)
@@ -515,7 +519,7 @@ unsigned int jia_startstat(void)
 	h->node->place = h->tally->place;
 	dsm_stat_zero(h->node->stats);
 	sul_stats_read(h->port, &h->node->port_base);
-	dsm_tally_start(h->tally, h->node->stats, now_ns());
+	dsm_tally_start(h->tally, h->node->stats, dsm_host_now_ns());
 	dsm_leave(h->node);
 	dsm_public_leave();
 	return (unsigned int)(since_start_ns(h) / 1000);
@@ -527,7 +531,7 @@ unsigned int jia_stopstat(void)
 
 	dsm_enter(h->node, NULL);
 	dsm_stats_update(h->node);
-	dsm_tally_stop(h->tally, h->node->stats, now_ns());
+	dsm_tally_stop(h->tally, h->node->stats, dsm_host_now_ns());
 	h->node->stats = &h->node->own_stats; /* counts on, unseen */
 	h->node->place = h->node->own_place;
 	dsm_leave(h->node);

@@ -12,7 +12,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "dsm_message.h"
 #include "dsm_public.h"
@@ -226,19 +225,11 @@ enum {
 	PROBE_STEPS = 20000 /* between two looks at the clock */
 };
 
-static uint64_t clock_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* Steps of simple arithmetic per nanosecond, right now and with whatever else
  * runs on this processor. */
 static double measure_power(void)
 {
-	uint64_t start = clock_ns(), now, x = start | 1, steps = 0;
+	uint64_t start = dsm_host_now_ns(), now, x = start | 1, steps = 0;
 
 	do {
 		for (int i = 0; i < PROBE_STEPS; i++) {
@@ -246,7 +237,7 @@ static double measure_power(void)
 			__asm__ volatile("" : "+r"(x));
 		}
 		steps += PROBE_STEPS;
-		now = clock_ns();
+		now = dsm_host_now_ns();
 	} while (now - start < PROBE_NS);
 	return (double)steps / (double)(now - start);
 }

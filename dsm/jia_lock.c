@@ -9,6 +9,7 @@
  */
 #include "jia.h"
 
+#include "dsm_crew.h"
 #include "dsm_public.h"
 
 _Static_assert((int)Maxlocks == (int)DSM_LOCKS, "jia.h promises the limit");
@@ -117,11 +118,13 @@ static void note_released(const struct dsm_host *h, const struct dsm_thread *t)
 
 static void take(struct dsm_host *h, dsm_name name, const void *site)
 {
-	struct dsm_thread *t = dsm_public_sync(h);
+	struct dsm_thread *t = dsm_public_sync_first(h);
 
 	check_take(h, t, name);
 	dsm_lock(t, name);
 	note_held(h, t, site);
+	if (h->crew)
+		dsm_crew_pass_turn(h);
 	dsm_public_leave();
 }
 

@@ -20,9 +20,9 @@ _Static_assert((int)JIA_OVERWRITE == (int)DSM_TOUCH_OVERWRITE,
 /* Where @addr is in shared memory, all @len bytes of it. */
 static uint64_t offset(struct dsm_host *h, const void *addr, size_t len)
 {
-	uint64_t off = (uint64_t)((const char *)addr - h->base);
+	uint64_t off;
 
-	if (off >= h->bytes || len > h->bytes - off)
+	if (!dsm_host_offset(h, addr, &off) || len > h->bytes - off)
 		dsm_host_fail(h, "%p with %zu bytes is not in shared memory",
 			      addr, len);
 	return off;

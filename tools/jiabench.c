@@ -9,7 +9,6 @@
  */
 #include "jiabench.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
@@ -44,7 +43,7 @@ static const char usage_text[] =
 	"What each operation costs: time, faults, calls, messages, bytes.\n"
 	"\n"
 	"  -n, --np=LIST         numbers of ranks, 2 .. 64 (2)\n"
-	"  -r, --rows=LIST       these rows only; a name may end in *\n"
+	"  -r, --rows=LIST       these rows only; with * and ? as in the shell\n"
 	"  -R, --repeat=N        jobs for each number of ranks (2)\n"
 	"      --reps=N          repetitions of a row in a job (5)\n"
 	"      --set=NAME=VALUE  a parameter of the jobs, as jiarun has it\n"
@@ -57,28 +56,6 @@ static const char usage_text[] =
 	"\n"
 	"Exit status: 0, 1 a job failed, 2 bad option.\n";
 
-static _Noreturn void refuse(const char *what, const char *value)
-{
-	fprintf(stderr, "jiabench: %s: %s\nTry 'jiabench --help'.\n", what,
-		value);
-	exit(2);
-}
-
-static int number(const char *what, const char *text, int min, int max)
-{
-	char *end, range[80];
-	long n;
-
-	errno = 0;
-	n = strtol(text, &end, 10);
-	if (errno || end == text || *end || n < min || n > max) {
-		snprintf(range, sizeof(range), "%s must be %d..%d", what, min,
-			 max);
-		refuse(range, text);
-	}
-	return (int)n;
-}
-
 static void take_ranks(struct bench_options *o, char *list)
 {
 	char *rest = list;
@@ -86,37 +63,25 @@ static void take_ranks(struct bench_options *o, char *list)
 	o->nr_ranks = 0;
 	for (char *s; (s = strsep(&rest, ","));) {
 		if (o->nr_ranks == BENCH_MODES)
-			refuse("too many numbers of ranks", s);
-		o->ranks[o->nr_ranks++] =
-			number("a number of ranks", s, 2, BENCH_RANKS_MAX);
+			bench_refuse("too many numbers of ranks", s);
+		o->ranks[o->nr_ranks++] = bench_number("a number of ranks", s,
+						       2, BENCH_RANKS_MAX);
 	}
 }
 
-/* Is @name what @pattern says, which may end in '*'? */
-static bool matches(const char *pattern, const char *name)
+static const char *row_name(int row)
 {
-	size_t len = strlen(pattern);
-
-	if (len && pattern[len - 1] == '*')
-		return !strncmp(pattern, name, len - 1);
-	return !strcmp(pattern, name);
+	return bench_info((enum bench_row)row)->name;
 }
 
 static void take_rows(struct bench_options *o, char *list)
 {
-	char *rest = list;
+	bool row[BENCH_ROWS];
 
+	bench_take_rows(list, row, BENCH_ROWS, row_name);
 	o->rows = 0;
-	for (char *s; (s = strsep(&rest, ","));) {
-		uint64_t found = 0;
-
-		for (int r = 0; r < BENCH_ROWS; r++)
-			if (matches(s, bench_info((enum bench_row)r)->name))
-				found |= UINT64_C(1) << r;
-		if (!found)
-			refuse("no such row (--list prints them)", s);
-		o->rows |= found;
-	}
+	for (int r = 0; r < BENCH_ROWS; r++)
+		o->rows |= (uint64_t)row[r] << r;
 }
 
 static void list_rows(void)
@@ -126,20 +91,6 @@ static void list_rows(void)
 
 		printf("%-15s (%s) %s\n", i->name, bench_floor_name(i->floor),
 		       i->what);
-	}
-}
-
-static void take_word(int c)
-{
-	switch (c) {
-	case 'l':
-		list_rows();
-		exit(0);
-	case 'h':
-		fputs(usage_text, stdout);
-		exit(0);
-	default:
-		exit(2);
 	}
 }
 
@@ -153,15 +104,13 @@ static void take_option(struct bench_options *o, int c)
 		take_rows(o, optarg);
 		break;
 	case 'R':
-		o->repeat = number("--repeat", optarg, 1, 1000);
+		o->repeat = bench_number("--repeat", optarg, 1, 1000);
 		break;
 	case OPT_REPS:
-		o->reps = number("--reps", optarg, 1, 1000);
+		o->reps = bench_number("--reps", optarg, 1, 1000);
 		break;
 	case OPT_SET:
-		if (o->nr_sets == BENCH_SETS || !strchr(optarg, '='))
-			refuse("--set wants name=value, at most 32", optarg);
-		o->set[o->nr_sets++] = optarg;
+		bench_take_set(&o->sets, optarg);
 		break;
 	case 'w':
 		o->hardware = true;
@@ -176,10 +125,10 @@ static void take_option(struct bench_options *o, int c)
 		o->json = true;
 		break;
 	case OPT_BOARD:
-		o->board = number("--board", optarg, 0, INT_MAX);
+		o->board = bench_number("--board", optarg, 0, INT_MAX);
 		break;
 	default:
-		take_word(c);
+		bench_take_word(c, list_rows, usage_text);
 	}
 }
 
@@ -208,7 +157,7 @@ int main(int argc, char **argv)
 				NULL)) != -1)
 		take_option(&o, c);
 	if (optind < argc)
-		refuse("not an option", argv[optind]);
+		bench_refuse("not an option", argv[optind]);
 	settle(&o);
 	if (getenv("JIA_JOB"))
 		return bench_rank_main(argc, argv, &o);

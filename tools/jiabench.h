@@ -14,8 +14,8 @@
  * them the *floor* that the row is compared with is measured, too, by the same
  * processes.  Events (faults, messages, ...) are differences of this rank's
  * counters, read outside of what is timed.  System calls are counted by a
- * tracer (ptrace) in a run of its own, in which nothing is timed and waits spin
- * without end, so that they do not depend on how slow the tracer is.
+ * tracer (bench_trace.c) in a run of its own, in which nothing is timed and
+ * waits spin without end, so that they do not depend on how slow the tracer is.
  */
 #ifndef JIABENCH_H
 #define JIABENCH_H
@@ -23,11 +23,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
+
+#include "bench.h"
 
 enum {
-	BENCH_SAMPLES = 8192, /* of a row, over all repetitions */
-	BENCH_SETS = 32, /* --set options */
 	BENCH_MODES = 16,
 	BENCH_RANKS_MAX = 64
 };
@@ -58,7 +57,11 @@ enum bench_event {
 	BENCH_EV_MSG,
 	BENCH_EV_BYTES,
 	BENCH_EV_VISIT, /* pages compared, refreshed or dropped */
-	BENCH_EV_CALL, /* from the traced run */
+	BENCH_EV_PACKET, /* over a network, sent and received */
+	BENCH_EV_AGAIN, /* ... sent once more */
+	BENCH_EV_WIRE, /* bytes in packets */
+	BENCH_EV_CALL, /* system calls: from the traced run ... */
+	BENCH_EV_WORK, /* ... those of them that did something */
 	BENCH_EVENTS
 };
 
@@ -70,31 +73,19 @@ struct bench_info {
 	double argo, factor;
 };
 
-struct bench_samples {
-	uint32_t nr;
-	float us[BENCH_SAMPLES];
-};
-
 struct bench_result {
 	struct bench_samples op, floor;
 	double events[BENCH_EVENTS]; /* in all, by @ops operations of rank 0 */
 	double ops;
 };
 
-/* A word on a cache line of its own. */
-struct bench_word {
-	_Alignas(64) uint32_t value;
-};
-
 struct bench_board {
 	struct bench_word ping, pong; /* of the floors */
-	struct bench_word tracee; /* rank 0's process, when it wants a tracer */
-	struct bench_word traced; /* 1: it is traced; 2: that cannot be */
 	struct bench_word
 		asked; /* of hand_over: who comes next is in the queue */
 	struct bench_word got; /* ... in which turn the lock was got last */
 	uint64_t gave_ns; /* ... and when the lock was given */
-	uint64_t calls; /* the tracer's count */
+	bool counted; /* rank 0's system calls */
 	struct bench_samples floor[BENCH_FLOORS];
 	struct bench_result row[BENCH_ROWS];
 };
@@ -106,8 +97,7 @@ struct bench_options {
 	int reps; /* of a row in a job */
 	int repeat; /* jobs of a mode */
 	bool hardware, count, big, json;
-	const char *set[BENCH_SETS];
-	int nr_sets;
+	struct bench_sets sets;
 	int board; /* descriptor of the launcher's board, or -1 */
 };
 
@@ -115,6 +105,7 @@ struct bench_options {
 struct bench {
 	const struct bench_options *o;
 	struct bench_board *board;
+	struct bench_trace *trace; /* NULL: system calls are not counted */
 	struct bench_result *result; /* of the row under way; NULL: warming up */
 	struct bench_floors *floors;
 	enum bench_floor floor; /* of the row under way */
@@ -129,24 +120,14 @@ const char *bench_floor_name(enum bench_floor f);
 
 /* --- jiabench_sample.c -------------------------------------------------------- */
 
-uint64_t bench_now_ns(void);
-void bench_add(struct bench_samples *s, double us);
 /* Rank 0 only; all of them do nothing while warming up. */
 void bench_events_begin(struct bench *b);
 void bench_events_end(struct bench *b, double ops);
 void bench_time_begin(struct bench *b);
 void bench_time_end(struct bench *b, double ops); /* one sample: time / @ops */
-struct bench_summary {
-	uint32_t nr;
-	double min, median, p90, mean;
-};
-struct bench_summary bench_summarize(const struct bench_samples *s);
 
 /* --- jiabench_floor.c: collective ------------------------------------------------ */
 
-/* One process sets a word of the board, another spins until it is @v. */
-void bench_set(struct bench_word *w, uint32_t v);
-void bench_await(const struct bench_word *w, uint32_t v);
 struct bench_floors *bench_floors_open(void);
 void bench_floors_close(struct bench_floors *f);
 /* Some samples of @kind into the board, and into @also unless that is NULL. */

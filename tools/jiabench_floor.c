@@ -15,13 +15,10 @@
 #include "jiabench.h"
 
 #include <errno.h>
-#include <linux/futex.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "jia.h"
@@ -148,44 +145,12 @@ static void take_copy(struct bench *b, struct bench_samples *also)
 
 /* --- two processes -------------------------------------------------------------- */
 
-static uint32_t value(const struct bench_word *w)
-{
-	return __atomic_load_n(&w->value, __ATOMIC_ACQUIRE);
-}
-
-void bench_set(struct bench_word *w, uint32_t v)
-{
-	__atomic_store_n(&w->value, v, __ATOMIC_RELEASE);
-}
-
-/* On one core the other does not run while this one spins. */
-void bench_await(const struct bench_word *w, uint32_t v)
-{
-	for (unsigned int i = 1; value(w) != v; i++)
-		if (!(i & 0xfff))
-			sched_yield();
-}
-
-static void await_sleeping(struct bench_word *w, uint32_t v)
-{
-	uint32_t seen;
-
-	while ((seen = value(w)) != v)
-		syscall(SYS_futex, &w->value, FUTEX_WAIT, seen, NULL, NULL, 0);
-}
-
-static void set_and_wake(struct bench_word *w, uint32_t v)
-{
-	bench_set(w, v);
-	syscall(SYS_futex, &w->value, FUTEX_WAKE, 1, NULL, NULL, 0);
-}
-
 static void take_pair(struct bench *b, enum bench_floor kind,
 		      struct bench_samples *also)
 {
 	struct bench_word *ping = &b->board->ping, *pong = &b->board->pong;
 	uint32_t rounds = kind == BENCH_SPIN ? ROUNDS : WAKES;
-	uint32_t from = value(ping);
+	uint32_t from = ping->value;
 	uint64_t start;
 
 	jia_wait(); /* both are awake, and have seen where it begins */
@@ -198,11 +163,11 @@ static void take_pair(struct bench *b, enum bench_floor kind,
 			bench_set(ping, i);
 			bench_await(pong, i);
 		} else if (jia_pid) {
-			await_sleeping(ping, i);
-			set_and_wake(pong, i);
+			bench_await_sleeping(ping, i);
+			bench_set_and_wake(pong, i);
 		} else {
-			set_and_wake(ping, i);
-			await_sleeping(pong, i);
+			bench_set_and_wake(ping, i);
+			bench_await_sleeping(pong, i);
 		}
 	}
 	/* A round trip is two wake-ups. */

@@ -3,8 +3,7 @@
  * jiabench_launch.c - starts the ranks of each mode, in turn, over and over.
  *
  * Role:    jiabench under jiarun for each number of ranks, with the protocol
- *          and with --nodes=1; once more under a tracer that counts the system
- *          calls of rank 0.
+ *          and with --nodes=1; once more to count the system calls of rank 0.
  * Threads: one.
  *
  * Modes are interleaved: all of them have a job before any has its second, so
@@ -14,13 +13,11 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -59,29 +56,14 @@ static void rows_text(uint64_t rows, char *out, size_t room)
 				bench_info((enum bench_row)r)->name);
 }
 
-/* jiarun is next to this program. */
-static bool find_paths(char self[PATH_MAX], char jiarun[PATH_MAX + 8])
-{
-	ssize_t n = readlink("/proc/self/exe", self, PATH_MAX - 1);
-	const char *slash;
-
-	if (n < 0)
-		return false;
-	self[n] = '\0';
-	slash = strrchr(self, '/');
-	snprintf(jiarun, PATH_MAX + 8, "%.*s/jiarun", (int)(slash - self),
-		 self);
-	return !access(jiarun, X_OK);
-}
-
 static void exec_job(const struct job *j)
 {
-	static char self[PATH_MAX], jiarun[PATH_MAX + 8], rows[1024];
+	static char self[PATH_MAX], jiarun[PATH_MAX], rows[1024];
 	char ranks[16], board[32], reps[32];
 	const char *argv[2 * BENCH_SETS + 16];
 	int n = 0;
 
-	if (!find_paths(self, jiarun)) {
+	if (!bench_find_beside("jiarun", self, jiarun)) {
 		fprintf(stderr, "jiabench: cannot run %s\n", jiarun);
 		_exit(126);
 	}
@@ -93,9 +75,9 @@ static void exec_job(const struct job *j)
 	argv[n++] = ranks;
 	if (j->m->hardware)
 		argv[n++] = "--nodes=1";
-	for (int i = 0; i < j->o->nr_sets; i++) {
+	for (int i = 0; i < j->o->sets.nr; i++) {
 		argv[n++] = "--set";
-		argv[n++] = j->o->set[i];
+		argv[n++] = j->o->sets.pair[i];
 	}
 	if (j->set) {
 		argv[n++] = "--set";
@@ -113,68 +95,9 @@ static void exec_job(const struct job *j)
 	_exit(127);
 }
 
-/* --- counting system calls ------------------------------------------------------ */
-
-/* Let @pid go on until its next stop.  A stop is at a system call's beginning
- * and its end in turn; signals are passed on. */
-static void step(struct bench_board *board, pid_t pid, int status, bool *inside)
-{
-	int sig = 0;
-
-	if (WSTOPSIG(status) == (SIGTRAP | 0x80)) {
-		*inside = !*inside;
-		if (*inside)
-			__atomic_fetch_add(&board->calls, 1, __ATOMIC_RELAXED);
-	} else if (status >> 16 != PTRACE_EVENT_STOP) {
-		sig = WSTOPSIG(status);
-	}
-	ptrace(PTRACE_SYSCALL, pid, NULL, (void *)(uintptr_t)sig);
-}
-
-static bool seize(struct bench_board *board, pid_t pid)
-{
-	bool done = !ptrace(PTRACE_SEIZE, pid, NULL,
-			    (void *)(uintptr_t)PTRACE_O_TRACESYSGOOD) &&
-		    !ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
-
-	__atomic_store_n(&board->traced.value, done ? 1 : 2, __ATOMIC_RELEASE);
-	return done;
-}
-
-/* Until both jiarun and the rank have ended; jiarun's status.  *known: the
- * calls were counted. */
-static int watch(struct bench_board *board, pid_t jiarun, bool *known)
-{
-	pid_t tracee = 0;
-	bool inside = false;
-	int status;
-
-	for (;;) {
-		pid_t pid =
-			waitpid(-1, &status, __WALL | (tracee ? 0 : WNOHANG));
-
-		if (pid == jiarun && (WIFEXITED(status) || WIFSIGNALED(status)))
-			return status;
-		if (pid > 0 && pid == tracee && WIFSTOPPED(status))
-			step(board, pid, status, &inside);
-		if (pid < 0 && errno != EINTR)
-			return -1;
-		if (pid)
-			continue;
-		tracee = (pid_t)__atomic_load_n(&board->tracee.value,
-						__ATOMIC_ACQUIRE);
-		if (tracee) {
-			*known = seize(board, tracee);
-			board->tracee.value = 0;
-		} else {
-			usleep(1000);
-		}
-	}
-}
-
 /* --- jobs -------------------------------------------------------------------------- */
 
-static int run_job(const struct job *j, bool *known)
+static int run_job(const struct job *j)
 {
 	pid_t parent = getpid(), pid;
 	int status = -1;
@@ -189,11 +112,8 @@ static int run_job(const struct job *j, bool *known)
 			_exit(127);
 		exec_job(j);
 	}
-	if (j->count)
-		status = watch(j->m->board, pid, known);
-	else
-		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-			;
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
 	if (!status)
 		return 0;
 	fprintf(stderr, "jiabench: the job of %d ranks%s failed\n", j->m->ranks,
@@ -218,15 +138,16 @@ static int count_calls(const struct bench_options *o, struct bench_mode *m,
 	traced.board = bench_board_map(&j.fd);
 	if (!traced.board)
 		return -ENOMEM;
-	err = run_job(&j, &m->calls_known);
+	err = run_job(&j);
+	m->calls_known = traced.board->counted;
 	for (int r = 0; r < BENCH_ROWS && !err; r++) {
 		struct bench_result *to = &m->board->row[r];
 		const struct bench_result *from = &traced.board->row[r];
 
-		if (from->ops > 0)
-			to->events[BENCH_EV_CALL] =
-				from->events[BENCH_EV_CALL] / from->ops *
-				to->ops;
+		for (int e = BENCH_EV_CALL; e < BENCH_EVENTS; e++)
+			if (from->ops > 0)
+				to->events[e] =
+					from->events[e] / from->ops * to->ops;
 	}
 	munmap(traced.board, sizeof(*traced.board));
 	close(j.fd);
@@ -246,7 +167,7 @@ static int run_all(const struct bench_options *o, struct bench_mode *m, int nr,
 				.o = o, .m = &m[i], .rows = rows, .fd = fd[i]
 			};
 
-			err = run_job(&j, NULL);
+			err = run_job(&j);
 		}
 	if (!err && o->rows & big) {
 		struct job j = { .o = o,
@@ -255,7 +176,7 @@ static int run_all(const struct bench_options *o, struct bench_mode *m, int nr,
 				 .set = "cache=5g",
 				 .fd = fd[0] };
 
-		err = run_job(&j, NULL);
+		err = run_job(&j);
 	}
 	for (int i = 0; i < nr && !err && o->count && rows; i++)
 		if (m[i].ranks == 2 && !m[i].hardware)

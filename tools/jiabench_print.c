@@ -22,7 +22,9 @@
 static const char *const event_names[BENCH_EVENTS] = {
 	[BENCH_EV_FAULT] = "faults", [BENCH_EV_PROTECT] = "mprotects",
 	[BENCH_EV_MSG] = "messages", [BENCH_EV_BYTES] = "bytes",
-	[BENCH_EV_VISIT] = "pages",  [BENCH_EV_CALL] = "calls",
+	[BENCH_EV_VISIT] = "pages",  [BENCH_EV_PACKET] = "packets",
+	[BENCH_EV_AGAIN] = "resent", [BENCH_EV_WIRE] = "wire_bytes",
+	[BENCH_EV_CALL] = "calls",   [BENCH_EV_WORK] = "busy_calls",
 };
 
 enum verdict {
@@ -48,7 +50,7 @@ static struct line line_of(const struct bench_mode *m, enum bench_row row)
 
 	for (int e = 0; e < BENCH_EVENTS; e++) {
 		l.known[e] = r->ops > 0 &&
-			     (e != BENCH_EV_CALL || m->calls_known);
+			     (e < BENCH_EV_CALL || m->calls_known);
 		l.event[e] = l.known[e] ? r->events[e] / r->ops : 0;
 	}
 	if (l.op.nr && l.floor.nr && l.floor.median > 0)
@@ -113,23 +115,6 @@ static const char *verdict_text(enum verdict v)
 
 /* --- the table --------------------------------------------------------------------- */
 
-static void number(double v, bool known, int width)
-{
-	char text[32];
-
-	if (!known)
-		snprintf(text, sizeof(text), "-");
-	else if (v == 0)
-		snprintf(text, sizeof(text), "0");
-	else
-		snprintf(text, sizeof(text),
-			 v < 9.995 ? "%.2f" :
-			 v < 99.95 ? "%.1f" :
-				     "%.0f",
-			 v);
-	printf(" %*s", width, text);
-}
-
 static void print_floors(const struct bench_mode *m)
 {
 	printf("floors, us (min/median):");
@@ -150,10 +135,10 @@ static void print_head(const struct bench_mode *m)
 	printf("\n%d ranks on %ld cores, load %.1f; microseconds per operation, events of rank 0\n",
 	       m->ranks, sysconf(_SC_NPROCESSORS_ONLN), load[0]);
 	print_floors(m);
-	printf("%-15s %7s %7s %7s %7s %6s %6s %6s %7s %6s %6s %6s %6s %6s %6s  %-17s %-8s %s\n",
-	       "row", "min", "median", "p90", "mean", "floor", "x", "x min",
-	       "hw", "faults", "calls", "mprot", "msgs", "bytes", "pages",
-	       "figure", "", "ArgoDSM");
+	printf("%-15s %7s %7s %7s %7s %7s %6s %6s %6s %7s %6s %6s %6s %6s %6s %6s  %-17s %-8s %s\n",
+	       "row", "min", "median", "p90", "max", "mean", "floor", "x",
+	       "x min", "hw", "faults", "calls", "mprot", "msgs", "bytes",
+	       "pages", "figure", "", "ArgoDSM");
 }
 
 /* With more ranks: at most 10 times the time of 2, times ranks per core. */
@@ -171,20 +156,25 @@ static void print_line(const struct line *l, const struct bench_mode *m,
 	char text[64] = "";
 
 	printf("%-15s", l->info->name);
-	number(l->op.min, true, 7);
-	number(l->op.median, true, 7);
-	number(l->op.p90, true, 7);
-	number(l->op.mean, true, 7);
+	bench_print_number(l->op.min, true, 7);
+	bench_print_number(l->op.median, true, 7);
+	bench_print_number(l->op.p90, true, 7);
+	bench_print_number(l->op.max, true, 7);
+	bench_print_number(l->op.mean, true, 7);
 	printf(" %6s", bench_floor_name(l->info->floor));
-	number(l->ratio, l->ratio > 0, 6);
-	number(l->best, l->best > 0, 6);
-	number(hw->median, hw->nr, 7);
-	number(l->event[BENCH_EV_FAULT], l->known[BENCH_EV_FAULT], 6);
-	number(l->event[BENCH_EV_CALL], l->known[BENCH_EV_CALL], 6);
-	number(l->event[BENCH_EV_PROTECT], l->known[BENCH_EV_PROTECT], 6);
-	number(l->event[BENCH_EV_MSG], l->known[BENCH_EV_MSG], 6);
-	number(l->event[BENCH_EV_BYTES], l->known[BENCH_EV_BYTES], 6);
-	number(l->event[BENCH_EV_VISIT], l->known[BENCH_EV_VISIT], 6);
+	bench_print_number(l->ratio, l->ratio > 0, 6);
+	bench_print_number(l->best, l->best > 0, 6);
+	bench_print_number(hw->median, hw->nr, 7);
+	bench_print_number(l->event[BENCH_EV_FAULT], l->known[BENCH_EV_FAULT],
+			   6);
+	bench_print_number(l->event[BENCH_EV_CALL], l->known[BENCH_EV_CALL], 6);
+	bench_print_number(l->event[BENCH_EV_PROTECT],
+			   l->known[BENCH_EV_PROTECT], 6);
+	bench_print_number(l->event[BENCH_EV_MSG], l->known[BENCH_EV_MSG], 6);
+	bench_print_number(l->event[BENCH_EV_BYTES], l->known[BENCH_EV_BYTES],
+			   6);
+	bench_print_number(l->event[BENCH_EV_VISIT], l->known[BENCH_EV_VISIT],
+			   6);
 	if (m->ranks == 2) {
 		figure_text(l->info, text, sizeof(text));
 		printf("  %-17s %-8s", text, verdict_text(figure(l)));
@@ -221,6 +211,34 @@ static void print_growth(const struct bench_mode *m)
 								     NOT_MET));
 }
 
+/* What goes over a network, if anything does. */
+static void print_network(const struct bench_mode *m,
+			  const struct bench_options *o)
+{
+	static const enum bench_event columns[] = {
+		BENCH_EV_PACKET, BENCH_EV_AGAIN, BENCH_EV_WIRE, BENCH_EV_WORK
+	};
+	bool head = false;
+
+	for (int i = 0; i < BENCH_ROWS; i++) {
+		struct line l = line_of(m, (enum bench_row)i);
+
+		if (!(o->rows & UINT64_C(1) << i) ||
+		    l.event[BENCH_EV_PACKET] <= NONE)
+			continue;
+		if (!head)
+			printf("\nnetwork, per operation\n%-15s %10s %10s %10s %10s\n",
+			       "row", "packets", "resent", "bytes", "calls");
+		head = true;
+		printf("%-15s", l.info->name);
+		for (size_t c = 0; c < sizeof(columns) / sizeof(columns[0]);
+		     c++)
+			bench_print_number(l.event[columns[c]],
+					   l.known[columns[c]], 10);
+		printf("\n");
+	}
+}
+
 void bench_print_table(const struct bench_mode *m, const struct bench_mode *hw,
 		       const struct bench_mode *two,
 		       const struct bench_options *o)
@@ -236,16 +254,10 @@ void bench_print_table(const struct bench_mode *m, const struct bench_mode *hw,
 			print_line(&l, m, &h, &t);
 	}
 	print_growth(m);
+	print_network(m, o);
 }
 
 /* --- JSON ----------------------------------------------------------------------------- */
-
-static json_t *json_summary(struct bench_summary s)
-{
-	return json_pack("{s:i, s:f, s:f, s:f, s:f}", "samples", (int)s.nr,
-			 "min", s.min, "median", s.median, "p90", s.p90, "mean",
-			 s.mean);
-}
 
 static int json_verdict(json_t *o, const char *key, enum verdict v)
 {
@@ -260,10 +272,10 @@ static json_t *json_line(const struct line *l, bool judged)
 	int bad = 0;
 
 	bad |= json_object_set_new(o, "what", json_string(l->info->what));
-	bad |= json_object_set_new(o, "us", json_summary(l->op));
+	bad |= json_object_set_new(o, "us", bench_json(l->op));
 	bad |= json_object_set_new(
 		o, "floor", json_string(bench_floor_name(l->info->floor)));
-	bad |= json_object_set_new(o, "floor_us", json_summary(l->floor));
+	bad |= json_object_set_new(o, "floor_us", bench_json(l->floor));
 	if (l->ratio > 0)
 		bad |= json_object_set_new(o, "ratio", json_real(l->ratio));
 	if (l->best > 0)
@@ -312,7 +324,7 @@ static json_t *json_mode(const struct bench_mode *m,
 	for (int f = 0; f < BENCH_FLOORS; f++)
 		bad |= json_object_set_new(
 			floors, bench_floor_name((enum bench_floor)f),
-			json_summary(bench_summarize(&m->board->floor[f])));
+			bench_json(bench_summarize(&m->board->floor[f])));
 	bad |= json_object_set_new(mode, "ranks", json_integer(m->ranks));
 	bad |= json_object_set_new(mode, "hardware", json_boolean(m->hardware));
 	bad |= json_object_set_new(mode, "floors", floors);

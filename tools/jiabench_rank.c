@@ -59,15 +59,6 @@ static struct bench_board *share_board(int fd)
 	return board;
 }
 
-/* Ask the launcher to count this process's system calls, wait until it does. */
-static void ask_for_tracer(struct bench_board *board)
-{
-	__atomic_store_n(&board->tracee.value, (uint32_t)getpid(),
-			 __ATOMIC_RELEASE);
-	while (!__atomic_load_n(&board->traced.value, __ATOMIC_ACQUIRE))
-		usleep(1000);
-}
-
 static void run_row(struct bench *b, enum bench_row row)
 {
 	const struct bench_info *info = bench_info(row);
@@ -113,12 +104,13 @@ int bench_rank_main(int argc, char **argv, const struct bench_options *o)
 	b.home = 1;
 	b.board = share_board(o->board);
 	b.floors = bench_floors_open();
-	if (!jia_pid && o->count)
-		ask_for_tracer(b.board);
+	if (!jia_pid && o->count && !bench_trace_start(&b.trace))
+		b.board->counted = true;
 	jia_wait();
 	measure(&b);
 	if (!jia_pid && o->board < 0)
 		print(&b);
+	bench_trace_stop(b.trace);
 	bench_floors_close(b.floors);
 	jia_exit();
 	return 0;

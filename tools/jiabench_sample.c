@@ -9,10 +9,6 @@
  */
 #include "jiabench.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
 #include "jia.h"
 
 /* What an event is made of: counters of jiarun --stats. */
@@ -22,6 +18,9 @@ static const char *const parts[BENCH_EV_CALL][4] = {
 	[BENCH_EV_MSG] = { "msgs_sent" },
 	[BENCH_EV_BYTES] = { "bytes_sent", "bytes_recv" },
 	[BENCH_EV_VISIT] = { "compares", "refreshed", "invalidated" },
+	[BENCH_EV_PACKET] = { "packets_sent", "packets_recv" },
+	[BENCH_EV_AGAIN] = { "packets_again" },
+	[BENCH_EV_WIRE] = { "wire_sent", "wire_recv" },
 };
 
 static const struct bench_info infos[BENCH_ROWS] = {
@@ -48,20 +47,6 @@ const char *bench_floor_name(enum bench_floor f)
 	return names[f];
 }
 
-uint64_t bench_now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-void bench_add(struct bench_samples *s, double us)
-{
-	if (s->nr < BENCH_SAMPLES)
-		s->us[s->nr++] = (float)us;
-}
-
 static uint64_t event(enum bench_event e)
 {
 	uint64_t sum = 0;
@@ -71,27 +56,36 @@ static uint64_t event(enum bench_event e)
 	return sum;
 }
 
-static uint64_t calls(const struct bench *b)
+static struct bench_calls calls(const struct bench *b)
 {
-	return __atomic_load_n(&b->board->calls, __ATOMIC_RELAXED);
+	return b->trace ? bench_trace_read(b->trace) :
+			  (struct bench_calls){ 0 };
 }
 
 void bench_events_begin(struct bench *b)
 {
+	struct bench_calls c;
+
 	if (!b->result)
 		return;
 	for (int e = 0; e < BENCH_EV_CALL; e++)
 		b->before[e] = event((enum bench_event)e);
-	b->before[BENCH_EV_CALL] =
-		calls(b); /* the last: the others make some */
+	c = calls(b); /* the last: the others make some */
+	b->before[BENCH_EV_CALL] = c.busy + c.idle;
+	b->before[BENCH_EV_WORK] = c.busy;
 }
 
 void bench_events_end(struct bench *b, double ops)
 {
+	struct bench_calls c;
+
 	if (!b->result)
 		return;
+	c = calls(b);
 	b->result->events[BENCH_EV_CALL] +=
-		(double)(calls(b) - b->before[BENCH_EV_CALL]);
+		(double)(c.busy + c.idle - b->before[BENCH_EV_CALL]);
+	b->result->events[BENCH_EV_WORK] +=
+		(double)(c.busy - b->before[BENCH_EV_WORK]);
 	for (int e = 0; e < BENCH_EV_CALL; e++)
 		b->result->events[e] +=
 			(double)(event((enum bench_event)e) - b->before[e]);
@@ -110,32 +104,4 @@ void bench_time_end(struct bench *b, double ops)
 	if (b->result)
 		bench_add(&b->result->op,
 			  (double)(end - b->start_ns) / 1e3 / ops);
-}
-
-static int compare(const void *a, const void *b)
-{
-	float x = *(const float *)a, y = *(const float *)b;
-
-	return (x > y) - (x < y);
-}
-
-struct bench_summary bench_summarize(const struct bench_samples *s)
-{
-	struct bench_summary sum = { .nr = s->nr };
-	float *v = malloc((s->nr + 1) * sizeof(*v));
-
-	if (!v || !s->nr) {
-		sum.nr = 0;
-		goto out;
-	}
-	memcpy(v, s->us, s->nr * sizeof(*v));
-	qsort(v, s->nr, sizeof(*v), compare);
-	sum.min = (double)v[0];
-	sum.median = (double)v[s->nr / 2];
-	for (uint32_t i = 0; i < s->nr; i++)
-		sum.mean += (double)v[i] / s->nr;
-	sum.p90 = (double)v[(uint64_t)s->nr * 9 / 10];
-out:
-	free(v);
-	return sum;
 }

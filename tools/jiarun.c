@@ -47,16 +47,19 @@ static void clean_up(const pid_t *spare, size_t nr_spare)
 	}
 }
 
-static int keeper_status(pid_t keeper, int status, const pid_t *spare,
-			 size_t nr_spare)
+/* On another host the status is the message. */
+static int keeper_status(const struct jiarun_options *o, pid_t keeper,
+			 int status, const pid_t *spare, size_t nr_spare)
 {
 	if (WIFEXITED(status))
 		return WEXITSTATUS(status);
 	clean_up(spare, nr_spare);
-	fprintf(stderr,
-		"jiarun: its keeper (pid %d) was killed by signal %d (%s); "
-		"the job was ended\n",
-		(int)keeper, WTERMSIG(status), strsignal(WTERMSIG(status)));
+	if (!o->host_keeper)
+		fprintf(stderr,
+			"jiarun: its keeper (pid %d) was killed by signal %d (%s); "
+			"the job was ended\n",
+			(int)keeper, WTERMSIG(status),
+			strsignal(WTERMSIG(status)));
 	return 128 + WTERMSIG(status);
 }
 
@@ -96,7 +99,8 @@ static int run(const struct jiarun_options *o)
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	keeper = fork();
 	if (keeper == 0)
-		_exit(jiarun_keeper(o, &in, sfd, front));
+		_exit(o->host_keeper ? jiarun_host_keeper(&in, sfd, front) :
+				       jiarun_keeper(o, &in, sfd, front));
 	if (keeper < 0) {
 		fprintf(stderr, "jiarun: cannot start a process: %s%s\n",
 			strerror(errno),
@@ -107,7 +111,7 @@ static int run(const struct jiarun_options *o)
 		return 1;
 	}
 	status = front_wait(o, &in, sfd, keeper);
-	status = keeper_status(keeper, status, spare, nr_spare);
+	status = keeper_status(o, keeper, status, spare, nr_spare);
 	free(spare);
 	return status;
 }
@@ -119,5 +123,8 @@ int main(int argc, char **argv)
 
 	stdio_fill();
 	status = jiarun_options_read(&o, argc, argv);
-	return status >= 0 ? status : run(&o);
+	if (status < 0)
+		status = run(&o);
+	jiarun_options_free(&o);
+	return status;
 }

@@ -2,22 +2,16 @@
 /*
  * jiarun_keeper.c - the life of a job: start, watch, end, report.
  *
- * Invariant: the first failure is decided once (keeper.text is set) and never
- *   changed; from then on ranks are only being ended.  When jiarun_keeper()
- *   returns, no process that the job started is left.
+ * Invariant: when jiarun_keeper() returns, no process that the job started is
+ *   left on this host.
  *
- * It sleeps in poll() on two descriptors: signals (an ended child, or a rank's
- * nudge, both SIGCHLD; or somebody wants us to stop) and the front's pidfd.
- *
- * Whose fault is it?  A rank that ends badly may have told why before
- * (sul_job_fail()); that text is the better one.  A rank that is killed by a
- * signal that we are about to get as well (Ctrl-C reaches the whole group) has
- * not failed; so a death by such a signal waits a moment for ours.
+ * It sleeps in poll(), on signals (an ended child, or a rank's nudge, both
+ * SIGCHLD; or somebody wants us to stop), on the front's pidfd, and on whatever
+ * its side has to watch (jiarun_keeper.h).
  */
-#include "jiarun.h"
+#include "jiarun_keeper.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -26,178 +20,49 @@
 #include <unistd.h>
 
 #include "dsm_remedy.h"
+#include "jiarun_remote.h"
 
 enum {
-	SAME_SIGNAL_MS = 50, /* a signal to a group reaches all within this */
 	AGAIN_MS = 200, /* a second Ctrl-C is not quicker */
-	DYING_MS = 500, /* a rank with a fault, its core dump included */
-	CLAIMED_MS = 100, /* a rank that writes its failure's text */
+	LABEL_MAX = 16,
 };
 
-struct keeper {
-	const struct jiarun_options *o;
-	const struct jiarun_inherited *in;
-	struct sul_job *job;
-	struct jiarun_ranks ranks;
-	struct jiarun_sites *sites;
-	int sfd, front_fd;
-	pid_t labeller; /* 0: none, or it has ended */
-	int early; /* ranks that left without having attached */
-	bool hurry; /* asked again while ending */
-	int64_t begun_ms, decided_ms; /* when the job, and its failure, was */
-	bool learnt;
-	int status; /* of the job */
-	char *text; /* the first failure; NULL: none so far */
-};
+static const struct jiarun_side alone;
 
-static void fail(struct keeper *k, int status, char *text)
+/* --- children -------------------------------------------------------------------- */
+
+bool jiarun_keeper_spare(struct jiarun_keeper *k, pid_t pid)
 {
-	if (k->text) {
-		free(text);
-		return;
-	}
-	k->text = text ? text : strdup("the job failed (no memory to say why)");
-	k->status = status;
-	k->decided_ms = jiarun_now_ms();
-}
+	pid_t *more = realloc(k->spare, (k->nr_spare + 1) * sizeof(*more));
 
-static void nap_ms(int ms)
-{
-	poll(NULL, 0, ms);
-}
-
-/* 128 + signal, or the exit status. */
-static int status_of(const struct jiarun_rank *r)
-{
-	return WIFSIGNALED(r->status) ? 128 + WTERMSIG(r->status) :
-					WEXITSTATUS(r->status);
-}
-
-/* @rank has a fault that is none of the runtime's and is about to die of it, as
- * it would without us; what it dies of is the message. */
-static char *death_text(struct keeper *k, int rank, int *status)
-{
-	struct jiarun_rank *r = &k->ranks.rank[rank];
-	int64_t end = jiarun_now_ms() + DYING_MS;
-	int got;
-
-	while (!r->ended && jiarun_now_ms() < end) {
-		if (waitpid(r->pid, &got, WNOHANG) == r->pid)
-			jiarun_ranks_ended(&k->ranks, r->pid, got);
-		else
-			nap_ms(2);
-	}
-	if (!r->ended || !status_of(r))
-		return jiarun_text("rank %d (pid %d) failed", rank,
-				   (int)r->pid);
-	*status = status_of(r);
-	return jiarun_report_end(k->job, r, rank);
-}
-
-/* A rank has put its own text into the job: it is the one to print. */
-static bool fail_as_told(struct keeper *k)
-{
-	int rank, status;
-	char *text;
-
-	if (!sul_job_failed(k->job))
+	if (!more)
 		return false;
-	text = jiarun_report_failure(k->job, &k->ranks, &rank, &status);
-	if (!text && rank >= 0)
-		text = death_text(k, rank, &status);
-	fail(k, status, text);
+	k->spare = more;
+	more[k->nr_spare++] = pid;
 	return true;
 }
 
-/* Decide for @text unless a rank was first; ends the waits of all ranks. */
-static void fail_by(struct keeper *k, int rank, int status, char *text)
+void jiarun_keeper_unspare(struct jiarun_keeper *k, pid_t pid)
 {
-	int64_t end = jiarun_now_ms() + CLAIMED_MS;
-
-	if (k->text) {
-		free(text);
-		return;
-	}
-	if (sul_job_fail(k->job, rank, status, text ? text : "")) {
-		fail(k, status, text);
-		return;
-	}
-	while (!sul_job_failed(k->job) && jiarun_now_ms() < end)
-		nap_ms(1);
-	if (fail_as_told(k))
-		free(text);
-	else
-		fail(k, status, text); /* it died while writing */
+	for (size_t i = 0; i < k->nr_spare; i++)
+		if (k->spare[i] == pid)
+			k->spare[i] = k->spare[--k->nr_spare];
 }
 
-static void fail_interrupted(struct keeper *k, int sig)
+static void rank_ended(struct jiarun_keeper *k, int rank)
 {
-	fail_by(k, -1, 128 + sig,
-		jiarun_text("ended by signal %d (%s)", sig, strsignal(sig)));
+	jiarun_fail_by_end(k, rank);
+	if (k->side->ended)
+		k->side->ended(k, rank);
 }
 
-static bool stops_us(int sig)
-{
-	return sig == SIGINT || sig == SIGTERM || sig == SIGHUP ||
-	       sig == SIGQUIT;
-}
-
-/* A rank died of a signal that ends jobs: are we meant too? */
-static bool same_signal_for_us(struct keeper *k)
-{
-	int64_t end = jiarun_now_ms() + SAME_SIGNAL_MS;
-	int got;
-
-	do {
-		while ((got = jiarun_signal_next(k->sfd, k->in,
-						 k->o->debug_rank >= 0)))
-			if (stops_us(got)) {
-				fail_interrupted(k, got);
-				return true;
-			}
-		nap_ms(5);
-	} while (jiarun_now_ms() < end);
-	return false;
-}
-
-static bool anybody_attached(struct keeper *k)
-{
-	for (int r = 0; r < k->ranks.nr; r++) {
-		if (atomic_load(&sul_job_rank(k->job, r)->state))
-			return true;
-	}
-	return false;
-}
-
-static void rank_ended(struct keeper *k, int rank)
-{
-	const struct jiarun_rank *r = &k->ranks.rank[rank];
-	uint32_t state = atomic_load(&sul_job_rank(k->job, rank)->state);
-	int status = 1;
-
-	if (k->text)
-		return;
-	if (WIFSIGNALED(r->status)) {
-		status = 128 + WTERMSIG(r->status);
-		if (stops_us(WTERMSIG(r->status)) && same_signal_for_us(k))
-			return;
-	} else if (WEXITSTATUS(r->status)) {
-		status = WEXITSTATUS(r->status);
-	} else if (state == SUL_RANK_EXITED) {
-		return;
-	} else if (state == SUL_RANK_NONE) {
-		k->early++;
-		return; /* fine if nobody attaches: look_around() */
-	}
-	fail_by(k, rank, status, jiarun_report_end(k->job, r, rank));
-}
-
-static void reap(struct keeper *k)
+void jiarun_keeper_reap(struct jiarun_keeper *k)
 {
 	int status, rank;
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		jiarun_keeper_unspare(k, pid);
 		if (pid == k->labeller) {
 			k->labeller = 0;
 			continue;
@@ -205,47 +70,40 @@ static void reap(struct keeper *k)
 		rank = jiarun_ranks_ended(&k->ranks, pid, status);
 		if (rank >= 0)
 			rank_ended(k, rank);
+		else if (k->side->child)
+			k->side->child(k, pid, status);
 	}
 }
 
 /* While they live: learn where their program is mapped. */
-static void learn_sites(struct keeper *k)
+static void learn_sites(struct jiarun_keeper *k)
 {
 	for (int r = 0; r < k->ranks.nr && !k->learnt; r++) {
 		uint32_t pid = atomic_load(&sul_job_rank(k->job, r)->pid);
+		const struct jiarun_rank *rank = &k->ranks.rank[r];
 
-		if (pid && !k->ranks.rank[r].ended)
+		if (pid && !rank->far && !rank->ended)
 			k->learnt = jiarun_sites_learn(k->sites, (pid_t)pid);
 	}
 }
 
-static void fail_early_leaver(struct keeper *k)
-{
-	for (int r = 0; r < k->ranks.nr; r++) {
-		const struct jiarun_rank *rank = &k->ranks.rank[r];
-
-		if (rank->ended && rank->status == 0 &&
-		    !atomic_load(&sul_job_rank(k->job, r)->state)) {
-			fail_by(k, r, 1, jiarun_report_end(k->job, rank, r));
-			return;
-		}
-	}
-}
-
 /* On every SIGCHLD. */
-static void look_around(struct keeper *k)
+static void look_around(struct jiarun_keeper *k)
 {
 	if (!k->learnt)
 		learn_sites(k);
-	reap(k);
+	if (k->side->look)
+		k->side->look(k);
+	jiarun_keeper_reap(k);
 	if (!k->text)
-		fail_as_told(k);
-	if (!k->text && k->early && anybody_attached(k))
-		fail_early_leaver(k);
+		jiarun_fail_as_told(k);
+	jiarun_fail_by_early(k);
 }
 
+/* --- saying ---------------------------------------------------------------------- */
+
 /* What jiarun started may have been a wrapper. */
-static void learn_program(struct keeper *k)
+static void learn_program(struct jiarun_keeper *k)
 {
 	char path[SUL_JOB_PATH_MAX];
 
@@ -256,28 +114,42 @@ static void learn_program(struct keeper *k)
 	}
 }
 
-/* One write, so that it is one message whatever else writes there. */
-static void say(struct keeper *k, const char *text)
+char *jiarun_keeper_render(struct jiarun_keeper *k, const char *text)
 {
 	char *all = NULL;
 	size_t len;
 	FILE *f = open_memstream(&all, &len);
 
 	if (!f)
-		return;
+		return NULL;
 	learn_program(k);
-	fputs("jiarun: ", f);
 	jiarun_sites_print(k->sites, f, text);
-	fputc('\n', f);
 	fclose(f);
-	fputs(all, stderr);
+	return all;
+}
+
+/* One write, so that it is one message whatever else writes there. */
+static void say(struct jiarun_keeper *k, const char *text)
+{
+	char *named = jiarun_keeper_render(k, text);
+	char *all = jiarun_text("jiarun: %s\n", named ? named : text);
+
+	if (all)
+		fputs(all, stderr);
 	free(all);
+	free(named);
+}
+
+static char **lines_of_others(struct jiarun_keeper *k)
+{
+	return k->side->lines ? k->side->lines(k) : NULL;
 }
 
 /* SIGUSR1: somebody wonders whether it hangs.  The job goes on. */
-static void report_waits(struct keeper *k)
+static void report_waits(struct jiarun_keeper *k)
 {
-	char *text = jiarun_report_waits(k->job, &k->ranks,
+	char **lines = lines_of_others(k);
+	char *text = jiarun_report_waits(k->job, &k->ranks, lines,
 					 jiarun_now_ms() - k->begun_ms);
 
 	if (!k->learnt)
@@ -285,111 +157,135 @@ static void report_waits(struct keeper *k)
 	if (text)
 		say(k, text);
 	free(text);
+	k->report = false;
 }
 
-static void signals_read(struct keeper *k)
+static void fail_timed_out(struct jiarun_keeper *k)
 {
+	char **lines = lines_of_others(k);
+
+	jiarun_fail_by(k, -1, JIARUN_TIMED_OUT,
+		       jiarun_report_timeout(k->job, &k->ranks, lines,
+					     k->o->timeout_ms));
+}
+
+/* --- sleeping -------------------------------------------------------------------- */
+
+static void hurry_up(struct jiarun_keeper *k)
+{
+	/* The front's copy of the first signal is no new one. */
+	if (k->hurry || jiarun_now_ms() <= k->decided_ms + AGAIN_MS)
+		return;
+	k->hurry = true;
+	if (k->side->hurry)
+		k->side->hurry(k);
+}
+
+static void signals_ready(void *ctx, short revents)
+{
+	struct jiarun_keeper *k = ctx;
 	bool look = false;
 	int sig;
 
-	while ((sig = jiarun_signal_next(k->sfd, k->in,
+	(void)revents;
+	while ((sig = jiarun_signal_next(k->signals.fd, k->in,
 					 k->o->debug_rank >= 0))) {
 		if (sig == SIGCHLD)
 			look = true;
 		else if (sig == SIGUSR1)
-			report_waits(k);
-		else if (k->text) /* the front's copy of it is no new one */
-			k->hurry = jiarun_now_ms() > k->decided_ms + AGAIN_MS;
+			k->report = true;
+		else if (k->text)
+			hurry_up(k);
 		else
-			fail_interrupted(k, sig);
+			jiarun_fail_interrupted(k, sig);
 	}
 	if (look)
 		look_around(k);
 }
 
-/* One sleep; @ms < 0: until something happens. */
-static void wait_event(struct keeper *k, int64_t ms)
+/* Its pidfd says it once and for all. */
+static void front_ready(void *ctx, short revents)
 {
-	struct pollfd p[2] = { { .fd = k->sfd, .events = POLLIN },
-			       { .fd = k->front_fd, .events = POLLIN } };
-	/* Once the front is known to be gone its pidfd has nothing to say. */
-	nfds_t nr = k->front_fd >= 0 ? 2 : 1;
+	struct jiarun_keeper *k = ctx;
 
-	if (ms > INT32_MAX)
-		ms = INT32_MAX;
-	if (poll(p, nr, (int)ms) <= 0)
-		return;
-	if (nr == 2 && p[1].revents) {
-		close(k->front_fd);
-		k->front_fd = -1;
-		fail_by(k, -1, 128 + SIGKILL,
-			jiarun_text("jiarun itself was killed"));
-	}
-	if (p[0].revents)
-		signals_read(k);
+	(void)revents;
+	close(k->front.fd);
+	k->front.fd = -1;
+	jiarun_fail_by(k, -1, 128 + SIGKILL,
+		       jiarun_text("jiarun itself was killed%s", k->o->where));
 }
 
-static void watch(struct keeper *k)
+void jiarun_keeper_wait(struct jiarun_keeper *k, int64_t ms)
+{
+	int64_t most = k->side->tick_ms;
+
+	jiarun_loop_wait(&k->loop, most && (ms < 0 || ms > most) ? most : ms);
+	if (k->side->tick)
+		k->side->tick(k);
+}
+
+void jiarun_keeper_watch(struct jiarun_keeper *k)
 {
 	int64_t end = jiarun_now_ms() + k->o->timeout_ms, left = -1;
 	bool timed = k->o->timeout_ms && k->o->debug_rank < 0;
 
 	look_around(k); /* whatever happened while they were started */
 	while (k->ranks.alive && !k->text) {
+		if (k->report)
+			report_waits(k);
 		if (timed) {
 			left = end - jiarun_now_ms();
 			if (left <= 0) {
-				fail_by(k, -1, JIARUN_TIMED_OUT,
-					jiarun_report_timeout(k->job, &k->ranks,
-							      k->o->timeout_ms));
+				fail_timed_out(k);
 				return;
 			}
 		}
-		wait_event(k, left);
+		jiarun_keeper_wait(k, left);
 	}
 }
 
-/* Whether anything but the labeller is left below us. */
-static bool anything_left(struct keeper *k, int sig)
+/* --- ending ---------------------------------------------------------------------- */
+
+bool jiarun_keeper_kill(struct jiarun_keeper *k, int sig)
 {
 	siginfo_t si;
 
-	reap(k);
-	if (!k->labeller &&
+	jiarun_keeper_reap(k);
+	if (!k->nr_spare &&
 	    waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT) < 0 &&
 	    errno == ECHILD)
 		return false;
-	return jiarun_tree_kill(sig, &k->labeller, k->labeller ? 1 : 0) > 0;
+	return jiarun_tree_kill(sig, k->spare, k->nr_spare) > 0;
 }
 
 /* End what is left: first politely, then not. */
-static void end_all(struct keeper *k)
+void jiarun_keeper_end(struct jiarun_keeper *k)
 {
 	int64_t now = jiarun_now_ms();
 	int64_t polite = now + JIARUN_GRACE_MS, last = polite + JIARUN_KILL_MS;
 
-	if (!anything_left(k, SIGTERM))
+	if (!jiarun_keeper_kill(k, SIGTERM))
 		return;
-	anything_left(k, SIGCONT); /* a stopped process cannot end */
-	while (anything_left(k, 0) && now < polite && !k->hurry) {
-		wait_event(k, polite - now < 20 ? polite - now : 20);
+	jiarun_keeper_kill(k, SIGCONT); /* a stopped process cannot end */
+	while (jiarun_keeper_kill(k, 0) && now < polite && !k->hurry) {
+		jiarun_keeper_wait(k, polite - now < 20 ? polite - now : 20);
 		now = jiarun_now_ms();
 	}
-	while (anything_left(k, SIGKILL) && now < last) {
-		nap_ms(10);
+	while (jiarun_keeper_kill(k, SIGKILL) && now < last) {
+		poll(NULL, 0, 10);
 		now = jiarun_now_ms();
 	}
 }
 
 /* Let the labeller write what is in its pipes.  After a failure not for ever:
  * who should read it may not. */
-static void drain(struct keeper *k)
+static void drain(struct jiarun_keeper *k)
 {
 	int64_t end = jiarun_now_ms() + JIARUN_DRAIN_MS;
 
 	while (k->labeller) {
-		wait_event(k, k->text ? 20 : -1);
-		reap(k);
+		jiarun_keeper_wait(k, k->text ? 20 : -1);
+		jiarun_keeper_reap(k);
 		if (k->labeller &&
 		    (k->hurry || (k->text && jiarun_now_ms() > end))) {
 			kill(k->labeller, SIGKILL);
@@ -399,66 +295,154 @@ static void drain(struct keeper *k)
 	}
 }
 
-static bool start(struct keeper *k)
+/* --- starting -------------------------------------------------------------------- */
+
+bool jiarun_keeper_open(struct jiarun_keeper *k, int sfd, pid_t front)
 {
-	struct jiarun_start_error e;
+	k->side = &alone;
+	k->begun_ms = jiarun_now_ms();
+	prctl(PR_SET_NAME, "jiarun-keeper");
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	k->signals = (struct jiarun_watch){ sfd, POLLIN, signals_ready, k };
+	k->front =
+		(struct jiarun_watch){ (int)syscall(SYS_pidfd_open, front, 0),
+				       POLLIN, front_ready, k };
+	if (k->front.fd >= 0 && getppid() == front &&
+	    jiarun_loop_add(&k->loop, &k->front) &&
+	    jiarun_loop_add(&k->loop, &k->signals))
+		return true;
+	fprintf(stderr, "jiarun: cannot watch its own process: %s\n",
+		strerror(errno));
+	return false;
+}
+
+/* Where the ranks are; of those of other hosts the hub waits for the end. */
+static void place_all(struct jiarun_keeper *k)
+{
+	const struct jiarun_options *o = k->o;
+
+	sul_job_set_host(k->job, o->here);
+	for (int r = 0; r < o->ranks && o->hosts.nr; r++) {
+		int host = o->host_of[r];
+
+		sul_job_place(k->job, r, host, o->hosts.host[host].name);
+		k->ranks.rank[r].far = host != o->here;
+		if (k->ranks.rank[r].far && !o->host_keeper)
+			k->ranks.alive++;
+	}
+}
+
+bool jiarun_keeper_job(struct jiarun_keeper *k)
+{
 	char remedy[DSM_REMEDY_MAX];
 	int err = sul_job_create(&k->job, k->o->ranks);
+
+	if (!err && !jiarun_ranks_open(&k->ranks, k->o->ranks))
+		err = -ENOMEM;
+	if (!err) {
+		/* Others take us for dead if we are silent for longer. */
+		k->sites =
+			jiarun_sites_new(k->o->argv[0], k->o->silence_ms / 2);
+		place_all(k);
+		return true;
+	}
+	dsm_remedy(err, remedy, sizeof(remedy));
+	jiarun_fail(k, 1,
+		    jiarun_text("cannot make the job's shared memory%s: %s%s",
+				k->o->where, strerror(-err), remedy));
+	return false;
+}
+
+bool jiarun_keeper_start(struct jiarun_keeper *k)
+{
+	struct jiarun_start_error e;
 	int status;
 
-	if (err) {
-		dsm_remedy(err, remedy, sizeof(remedy));
-		fail(k, 1,
-		     jiarun_text("cannot make the job's shared memory: %s%s",
-				 strerror(-err), remedy));
-		return false;
-	}
-	k->sites = jiarun_sites_new(k->o->argv[0]);
-	if (jiarun_ranks_start(&k->ranks, k->o, k->in, k->job, &e) < 0) {
-		status = !e.exec	 ? 1 :
-			 e.err == ENOENT ? JIARUN_NOT_FOUND :
-					   JIARUN_NOT_RUNNABLE;
-		fail(k, status, jiarun_report_start(&e, k->o));
-		return false;
-	}
-	if (!k->o->label)
+	if (jiarun_ranks_start(&k->ranks, k->o, k->in, k->job, &e) == 0)
 		return true;
-	k->labeller = jiarun_output_start(&k->ranks);
-	if (k->labeller > 0)
+	status = !e.exec	 ? 1 :
+		 e.err == ENOENT ? JIARUN_NOT_FOUND :
+				   JIARUN_NOT_RUNNABLE;
+	jiarun_fail_by(k, -1, status, jiarun_report_start(&e, k->o));
+	return false;
+}
+
+/* Give a rank's output and errors to the labeller. */
+static bool rank_to_labeller(struct jiarun_keeper *k, int rank,
+			     struct jiarun_output *out)
+{
+	struct jiarun_rank *r = &k->ranks.rank[rank];
+	char label[LABEL_MAX] = "";
+
+	if (k->o->label)
+		snprintf(label, sizeof(label), "[%d] ", rank);
+	for (int i = STDOUT_FILENO; i <= STDERR_FILENO; i++) {
+		if (!jiarun_rank_pipe(r, i) ||
+		    !jiarun_output_add(out, r->ours[i], r->its[i],
+				       i == STDERR_FILENO, label))
+			return false;
+		r->ours[i] = -1; /* the labeller's */
+	}
+	return true;
+}
+
+static bool outputs_collect(struct jiarun_keeper *k, struct jiarun_output *out)
+{
+	for (int r = 0; r < k->ranks.nr; r++)
+		if ((k->o->label || k->ranks.rank[r].far) &&
+		    !rank_to_labeller(k, r, out))
+			return false;
+	return jiarun_remote_outputs(k, out);
+}
+
+static bool start_labeller(struct jiarun_keeper *k)
+{
+	struct jiarun_start_error e = { .what = "pipes for the output" };
+	struct jiarun_output out = { 0 };
+	bool ok = outputs_collect(k, &out);
+
+	if (ok && !out.nr)
+		return true;
+	k->labeller = ok ? jiarun_output_start(&out) : 0;
+	if (k->labeller > 0 && jiarun_keeper_spare(k, k->labeller))
 		return true;
 	k->labeller = 0;
-	fail(k, 1,
-	     jiarun_text("cannot start the process that labels lines: %s",
-			 strerror(errno)));
+	e.err = errno;
+	jiarun_fail(k, 1, jiarun_report_start(&e, k->o));
 	return false;
+}
+
+/* --- all of it ------------------------------------------------------------------- */
+
+void jiarun_keeper_close(struct jiarun_keeper *k)
+{
+	jiarun_sites_free(k->sites);
+	sul_job_close(k->job);
+	jiarun_ranks_close(&k->ranks);
+	jiarun_loop_free(&k->loop);
+	free(k->spare);
+	free(k->text);
 }
 
 int jiarun_keeper(const struct jiarun_options *o,
 		  const struct jiarun_inherited *in, int sfd, pid_t front)
 {
-	struct keeper k = {
-		.o = o, .in = in, .sfd = sfd, .begun_ms = jiarun_now_ms()
-	};
+	struct jiarun_keeper k = { .o = o, .in = in };
 
-	prctl(PR_SET_NAME, "jiarun-keeper");
-	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	k.front_fd = (int)syscall(SYS_pidfd_open, front, 0);
-	if (k.front_fd < 0 || getppid() != front) {
-		fprintf(stderr, "jiarun: cannot watch its own process: %s\n",
-			strerror(errno));
+	if (!jiarun_keeper_open(&k, sfd, front))
 		return 1;
-	}
-	if (start(&k))
-		watch(&k);
-	end_all(&k);
+	if (jiarun_keeper_job(&k) && jiarun_remote_open(&k) &&
+	    start_labeller(&k) && jiarun_remote_start(&k) &&
+	    jiarun_keeper_start(&k))
+		jiarun_keeper_watch(&k);
+	jiarun_keeper_end(&k);
+	jiarun_remote_end(&k);
 	drain(&k);
 	if (k.text)
 		say(&k, k.text);
 	if (o->stats && k.job && jiarun_report_stats(k.job, o) < 0 && !k.status)
 		k.status = 1;
-	jiarun_sites_free(k.sites);
-	sul_job_close(k.job);
-	free(k.ranks.rank);
-	free(k.text);
+	jiarun_remote_close(&k);
+	jiarun_keeper_close(&k);
 	return k.status;
 }

@@ -8,6 +8,7 @@
  */
 #include "jiarun.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -19,45 +20,66 @@
 
 #include "dsm_config.h"
 #include "jia.h"
+#include "jiarun_wire.h"
 #include "sul.h"
 
 enum {
-	TIMEOUT_MAX_S = 1000000000 /* 31 years: beyond it nobody means it */
+	TIMEOUT_MAX_S = 1000000000, /* 31 years: beyond it nobody means it */
+	ANSWER_MS = 30000, /* --host-timeout */
+	HOST_KEEPER = 256 /* an option that only jiarun uses */
 };
+
+/* Letters of the table below that are options by themselves. */
+static const char shorts[] = "nHxh";
 
 /*
  * OPT(letter, long, argument, value, doc): letter 0: none; argument: 0 none,
  * 1 needed, 2 may be given with =.  Getopt, --help and the dispatch below come
  * from this table.
  */
-#define OPTIONS(OPT)                                                         \
-	OPT('n', "np", 1, "N", "start N ranks, 1 .. 1024")                   \
-	OPT('s', "set", 1, "NAME=VALUE", "set a parameter; may be repeated") \
-	OPT('c', "config", 1, "FILE", "read parameters from FILE")           \
-	OPT('p', "list-parameters", 2, "file|roff",                          \
-	    "print all parameters, their values and where from")             \
-	OPT('S', "stats", 0, "", "print the ranks' counters at the end")     \
-	OPT('F', "stats-file", 1, "FILE",                                    \
-	    "write them to FILE, not to standard error")                     \
-	OPT('J', "stats-format", 1, "json|text", "as JSON, or as a table")   \
-	OPT('l', "label", 0, "", "put \"[rank] \" before every line")        \
-	OPT('t', "timeout", 1, "SECONDS",                                    \
-	    "end the job then, and say who waits where")                     \
-	OPT('g', "debug", 2, "RANK", "run this rank (0) under gdb")          \
-	OPT('N', "nodes", 1, "1",                                            \
-	    "hardware shared memory, no protocol: the baseline")             \
-	OPT('h', "help", 0, "", "print this")                                \
+#define OPTIONS(OPT)                                                          \
+	OPT('n', "np", 1, "N", "start N ranks, 1 .. 1024")                    \
+	OPT('H', "host", 1, "HOST[:N],...",                                   \
+	    "run them on these hosts, at most N on each")                     \
+	OPT('f', "hostfile", 1, "FILE",                                       \
+	    "the same, a line for each: HOST [slots=N]")                      \
+	OPT('x', "export", 1, "NAME[=VALUE]",                                 \
+	    "give this variable to ranks on other hosts, too")                \
+	OPT('r', "ssh", 1, "COMMAND", "how to reach hosts; ssh if not given") \
+	OPT('P', "jiarun-path", 1, "PATH", "where jiarun is on other hosts")  \
+	OPT('w', "host-timeout", 1, "SECONDS",                                \
+	    "how long hosts may take to answer; 30 if not given")             \
+	OPT('s', "set", 1, "NAME=VALUE", "set a parameter; may be repeated")  \
+	OPT('c', "config", 1, "FILE", "read parameters from FILE")            \
+	OPT('p', "list-parameters", 2, "file|roff",                           \
+	    "print all parameters, their values and where from")              \
+	OPT('S', "stats", 0, "", "print the ranks' counters at the end")      \
+	OPT('F', "stats-file", 1, "FILE",                                     \
+	    "write them to FILE, not to standard error")                      \
+	OPT('J', "stats-format", 1, "json|text", "as JSON, or as a table")    \
+	OPT('l', "label", 0, "", "put \"[rank] \" before every line")         \
+	OPT('t', "timeout", 1, "SECONDS",                                     \
+	    "end the job then, and say who waits where")                      \
+	OPT('g', "debug", 2, "RANK", "run this rank (0) under gdb")           \
+	OPT('N', "nodes", 1, "1",                                             \
+	    "hardware shared memory, no protocol: the baseline")              \
+	OPT('G', "share-globals", 0, "",                                      \
+	    "global variables are shared memory (programs with jia.m4)")      \
+	OPT('h', "help", 0, "", "print this")                                 \
 	OPT('V', "version", 0, "", "print the version")
 
 static const struct option long_options[] = {
 #define OPT(letter, name, arg, value, doc) { name, arg, NULL, letter },
 	OPTIONS(OPT)
 #undef OPT
-		{ NULL, 0, NULL, 0 }
+		{ "host-keeper", 0, NULL, HOST_KEEPER },
+	{ NULL, 0, NULL, 0 }
 };
 
 struct reading {
 	struct jiarun_options *o;
+	const char *hostfile;
+	char self[JIARUN_HOST_NAME_MAX + 1]; /* this host's name */
 	struct dsm_settings scratch; /* for checking --set, one by one */
 	char *set; /* the lines of JIA_SET */
 	void (*list)(FILE *f, const struct dsm_settings *s);
@@ -87,21 +109,30 @@ static int refuse(const char *fmt, ...)
 	return JIARUN_USAGE;
 }
 
+static void help_option(int letter, const char *name, const char *doc)
+{
+	bool alone = strchr(shorts, letter) != NULL;
+
+	printf("  %c%c%s--%-28s  %s\n", alone ? '-' : ' ', alone ? letter : ' ',
+	       alone ? ", " : "  ", name, doc);
+}
+
 static int help(void)
 {
 	printf("usage: jiarun [options] [--] program [arguments]\n"
 	       "Start a program as the ranks of a job that share memory.\n\n");
-#define OPT(letter, name, arg, value, doc)                                \
-	printf("  %s%-*s  %s\n", letter == 'n' ? "-n, --" : "    --", 28, \
-	       arg == 0 ? name :                                          \
-	       arg == 1 ? name "=" value :                                \
-			  name "[=" value "]",                            \
-	       doc);
+#define OPT(letter, name, arg, value, doc)          \
+	help_option(letter,                         \
+		    arg == 0 ? name :               \
+		    arg == 1 ? name "=" value :     \
+			       name "[=" value "]", \
+		    doc);
 	OPTIONS(OPT)
 #undef OPT
 	printf("\nExit status: the program's; that of the first rank that "
-	       "failed (128 + signal);\n124 time-out, 126 and 127 program "
-	       "cannot be run or found, 2 bad option.\n");
+	       "failed (128 + signal);\n124 time-out, 125 a host cannot be "
+	       "used or was lost, 126 and 127 program\ncannot be run or "
+	       "found, 2 bad option.\n");
 	return 0;
 }
 
@@ -162,15 +193,66 @@ static int read_config(const char *arg)
 	return setenv("JIA_CONFIG", arg, 1) ? refuse("out of memory") : -1;
 }
 
-static int read_timeout(struct reading *rd, const char *arg)
+/* Seconds, fractions too, as milliseconds. */
+static int read_seconds(const char *option, const char *arg, int64_t *ms)
 {
 	char *stop;
 	double s = strtod(arg, &stop);
 
 	if (stop == arg || *stop || !isfinite(s) || s <= 0 || s > TIMEOUT_MAX_S)
-		return refuse("--timeout=%s: seconds, more than 0, at most %d",
-			      arg, TIMEOUT_MAX_S);
-	rd->o->timeout_ms = (int64_t)ceil(s * 1000);
+		return refuse("--%s=%s: seconds, more than 0, at most %d",
+			      option, arg, TIMEOUT_MAX_S);
+	*ms = (int64_t)ceil(s * 1000);
+	return -1;
+}
+
+static int read_hosts(struct reading *rd, const char *arg)
+{
+	char err[JIARUN_HOSTS_ERR_MAX];
+
+	if (!jiarun_hosts_add(&rd->o->hosts, arg, rd->self, err))
+		return refuse("-H %s: %s", arg, err);
+	return -1;
+}
+
+static bool name_is_good(const char *name, size_t len)
+{
+	if (!len || (*name >= '0' && *name <= '9'))
+		return false;
+	for (size_t i = 0; i < len; i++)
+		if (!isalnum((unsigned char)name[i]) && name[i] != '_')
+			return false;
+	return true;
+}
+
+static int read_export(struct reading *rd, const char *arg)
+{
+	struct jiarun_options *o = rd->o;
+	size_t len = strcspn(arg, "=");
+	char **more = realloc(o->export, (o->exports + 1) * sizeof(*more));
+	char *name = more ? strndup(arg, len) : NULL;
+
+	if (more)
+		o->export = more;
+	if (!name)
+		return refuse("out of memory");
+	o->export[o->exports++] = name;
+	if (!name_is_good(arg, len))
+		return refuse("-x %s: NAME or NAME=VALUE, a name of letters, "
+			      "digits and _",
+			      arg);
+	if (arg[len] && setenv(name, arg + len + 1, 1))
+		return refuse("out of memory");
+	if (!getenv(name))
+		return refuse("-x %s: there is no such variable here", arg);
+	return -1;
+}
+
+static int read_word(const char *option, const char *arg, const char **to)
+{
+	if (!arg[strspn(arg, " \t\n")])
+		return refuse("--%s: its argument is empty", option);
+	*to = arg;
 	return -1;
 }
 
@@ -252,12 +334,29 @@ static int read_option(struct reading *rd, int c, char **argv)
 		return read_stats_file(rd, optarg);
 	case 'J':
 		return read_format(rd, optarg);
+	case 'H':
+		return read_hosts(rd, optarg);
+	case 'f':
+		return read_word("hostfile", optarg, &rd->hostfile);
+	case 'x':
+		return read_export(rd, optarg);
+	case 'r':
+		return read_word("ssh", optarg, &rd->o->ssh);
+	case 'P':
+		return read_word("jiarun-path", optarg, &rd->o->path);
+	case 'w':
+		return read_seconds("host-timeout", optarg, &rd->o->answer_ms);
+	case HOST_KEEPER:
+		rd->o->host_keeper = true;
+		return -1;
 	case 't':
-		return read_timeout(rd, optarg);
+		return read_seconds("timeout", optarg, &rd->o->timeout_ms);
 	case 'g':
 		return read_debug(rd, optarg);
 	case 'N':
 		return read_nodes(rd, optarg);
+	case 'G':
+		return add_line(rd, "share_globals=yes");
 	case 'p':
 		return read_list(rd, optarg);
 	case 'S':
@@ -277,16 +376,49 @@ static int read_option(struct reading *rd, int c, char **argv)
 	}
 }
 
+/* Who runs where; -1: go on. */
+static int place_ranks(struct reading *rd)
+{
+	struct jiarun_options *o = rd->o;
+	char err[JIARUN_HOSTS_ERR_MAX];
+
+	if (rd->hostfile && o->hosts.nr)
+		return refuse("-H and --hostfile exclude each other");
+	if (rd->hostfile &&
+	    !jiarun_hosts_file(&o->hosts, rd->hostfile, rd->self, err))
+		return refuse("--hostfile: %s", err);
+	if (o->hosts.nr) {
+		o->ranks = jiarun_hosts_place(&o->hosts, o->ranks, o->host_of,
+					      SUL_RANKS_MAX, err);
+		if (!o->ranks)
+			return refuse("%s", err);
+	}
+	o->ranks = o->ranks ? o->ranks : 1;
+	o->here = jiarun_hosts_here(&o->hosts);
+	if (o->hosts.nr == 1 && o->here == 0)
+		jiarun_hosts_free(&o->hosts);
+	return -1;
+}
+
 /* Options that need each other. */
 static int check_options(struct reading *rd)
 {
 	struct jiarun_options *o = rd->o;
+	int status = place_ranks(rd);
 
+	if (status >= 0)
+		return status;
 	/* Asking for a file or a format is asking for statistics. */
 	o->stats = o->stats || rd->have_file || rd->have_format;
 	if (o->debug_rank >= o->ranks)
 		return refuse("--debug=%d: there are ranks 0 to %d",
 			      o->debug_rank, o->ranks - 1);
+	if (o->debug_rank >= 0 && o->hosts.nr &&
+	    o->host_of[o->debug_rank] != o->here)
+		return refuse("--debug=%d: this rank is on host %s; gdb needs "
+			      "the terminal here",
+			      o->debug_rank,
+			      o->hosts.host[o->host_of[o->debug_rank]].name);
 	if (o->debug_rank >= 0 && o->label)
 		return refuse("--label and --debug exclude each other: gdb "
 			      "needs the terminal");
@@ -317,6 +449,11 @@ static int hand_on(struct reading *rd)
 		return refuse("out of memory");
 	if (dsm_config_load(&s, environ, err))
 		return refuse("%s", err);
+	if (s.value.hardware && rd->o->hosts.nr)
+		return refuse(
+			"--nodes=1 (hardware=1): all ranks must be on one "
+			"host");
+	rd->o->silence_ms = (int64_t)s.value.silence * 1000;
 	if (!rd->o->list_parameters)
 		return -1;
 	rd->list(stdout, &s);
@@ -326,22 +463,55 @@ static int hand_on(struct reading *rd)
 	return 1;
 }
 
+static void options_begin(struct reading *rd)
+{
+	const char *ssh = getenv("JIA_SSH"), *path = getenv("JIA_RUN_PATH");
+
+	*rd->o = (struct jiarun_options){
+		.debug_rank = -1,
+		.ssh = ssh && ssh[strspn(ssh, " \t\n")] ? ssh : "ssh",
+		.path = path && *path ? path : NULL,
+		.answer_ms = ANSWER_MS,
+	};
+	dsm_config_defaults(&rd->scratch);
+	if (gethostname(rd->self, sizeof(rd->self)) < 0)
+		snprintf(rd->self, sizeof(rd->self), "localhost");
+	rd->self[sizeof(rd->self) - 1] = '\0';
+}
+
+/* Everything else comes over the channel. */
+static int check_host_keeper(int argc)
+{
+	if (argc != 2 || isatty(STDIN_FILENO) || isatty(STDOUT_FILENO))
+		return refuse("--host-keeper is how jiarun starts itself on "
+			      "other hosts; it is not for people");
+	return -1;
+}
+
+void jiarun_options_free(struct jiarun_options *o)
+{
+	jiarun_hosts_free(&o->hosts);
+	for (size_t i = 0; i < o->exports; i++)
+		free(o->export[i]);
+	free(o->export);
+}
+
 int jiarun_options_read(struct jiarun_options *o, int argc, char **argv)
 {
 	struct reading rd = { .o = o };
 	int status = -1, c;
 
-	*o = (struct jiarun_options){ .ranks = 1, .debug_rank = -1 };
-	dsm_config_defaults(&rd.scratch);
+	options_begin(&rd);
 	opterr = 0;
-	while (status < 0 &&
-	       (c = getopt_long(argc, argv, "+:n:h", long_options, NULL)) != -1)
+	while (status < 0 && (c = getopt_long(argc, argv, "+:n:H:x:h",
+					      long_options, NULL)) != -1)
 		status = read_option(&rd, c, argv);
 	if (status < 0 && optind < argc)
 		o->argv = argv + optind;
 	if (status < 0)
-		status = check_options(&rd);
-	if (status < 0)
+		status = o->host_keeper ? check_host_keeper(argc) :
+					  check_options(&rd);
+	if (status < 0 && !o->host_keeper)
 		status = hand_on(&rd);
 	free(rd.set);
 	return status;

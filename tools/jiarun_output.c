@@ -2,14 +2,16 @@
 /*
  * jiarun_output.c - the labeller: "[rank] " before every line.
  *
- * Role: a process that reads two pipes of every rank and writes whole lines to
- *   standard output and standard error.
- * Invariant: a rank's bytes come out in their order and complete, the last line
- *   too when it has no newline; what a label is put before begins a line.
+ * Role: a process that reads pipes (two of every rank, and what the ssh's say)
+ *   and writes whole lines to standard output and standard error.
+ * Invariant: a source's bytes come out in their order and complete, the last
+ *   line too when it has no newline; what a label is put before begins a line.
  *
  * A line that does not end (longer than LINE_MAX_BYTES, or the last one) goes
  * out as it is and leaves its stream open; whoever writes next on that stream
- * goes on in that line if it is the same rank, or else ends it first.
+ * goes on in that line if it is the same source, or else ends it first.  Among
+ * sources without a label no byte is added, and what is no line yet waits a
+ * moment only: it may be a prompt.
  */
 #include "jiarun.h"
 
@@ -23,41 +25,26 @@
 
 enum {
 	READ_BYTES = 65536,
-	LINE_MAX_BYTES = 1 << 20, /* of a rank's memory here */
-	LABEL_MAX = 16,
-};
-
-/* What one rank wrote to one of its two streams. */
-struct source {
-	int fd, rank;
-	struct sink *to;
-	char *held; /* a line that has not ended yet */
-	size_t len, room;
+	LINE_MAX_BYTES = 1 << 20, /* of a source's memory here */
+	PROMPT_MS = 100, /* without a label: half a line waits so long */
 };
 
 struct sink {
 	int fd;
-	int open_rank; /* whose line has begun and not ended; -1 */
+	const struct jiarun_source *open; /* whose line has not ended */
 	char *out; /* not yet written */
 	size_t len, room;
 };
 
-int jiarun_output_pipes(struct jiarun_ranks *rs, int (*write_end)[2])
-{
-	int p[2];
-
-	for (int r = 0; r < rs->nr; r++) {
-		if (pipe2(p, O_CLOEXEC) < 0)
-			return -1;
-		rs->rank[r].out = p[0];
-		write_end[r][0] = p[1];
-		if (pipe2(p, O_CLOEXEC) < 0)
-			return -1;
-		rs->rank[r].err = p[0];
-		write_end[r][1] = p[1];
-	}
-	return 0;
-}
+/* What comes out of one pipe. */
+struct jiarun_source {
+	int fd, peer;
+	bool errors;
+	char *label;
+	struct sink *to;
+	char *held; /* a line that has not ended yet */
+	size_t len, room;
+};
 
 static void append(char **buf, size_t *len, size_t *room, const char *data,
 		   size_t n)
@@ -103,36 +90,41 @@ static void sink_flush(struct sink *k)
 }
 
 /* @data: a line with its newline, or part of one. */
-static void sink_line(struct sink *k, int rank, const char *data, size_t n)
+static void sink_line(struct sink *k, const struct jiarun_source *s,
+		      const char *data, size_t n)
 {
-	char label[LABEL_MAX];
-
-	if (k->open_rank >= 0 && k->open_rank != rank) {
+	if (k->open && k->open != s && (*k->open->label || *s->label)) {
 		sink_add(k, "\n", 1);
-		k->open_rank = -1;
+		k->open = NULL;
 	}
-	if (k->open_rank < 0)
-		sink_add(k, label,
-			 (size_t)snprintf(label, sizeof(label), "[%d] ", rank));
+	if (k->open != s && *s->label)
+		sink_add(k, s->label, strlen(s->label));
 	sink_add(k, data, n);
-	k->open_rank = data[n - 1] == '\n' ? -1 : rank;
+	k->open = data[n - 1] == '\n' ? NULL : s;
 }
 
-static void source_emit_held(struct source *s)
+static void sink_end(struct sink *k)
+{
+	if (k->open && *k->open->label)
+		sink_add(k, "\n", 1);
+	sink_flush(k);
+}
+
+static void source_emit_held(struct jiarun_source *s)
 {
 	if (s->len)
-		sink_line(s->to, s->rank, s->held, s->len);
+		sink_line(s->to, s, s->held, s->len);
 	s->len = 0;
 }
 
-static void source_take(struct source *s, const char *data, size_t n)
+static void source_take(struct jiarun_source *s, const char *data, size_t n)
 {
 	while (n) {
 		const char *end = memchr(data, '\n', n);
 		size_t part = end ? (size_t)(end - data) + 1 : n;
 
 		if (end && !s->len) {
-			sink_line(s->to, s->rank, data, part);
+			sink_line(s->to, s, data, part);
 		} else {
 			append(&s->held, &s->len, &s->room, data, part);
 			if (end || s->len >= LINE_MAX_BYTES)
@@ -144,7 +136,7 @@ static void source_take(struct source *s, const char *data, size_t n)
 }
 
 /* False: it has ended. */
-static bool source_read(struct source *s, char *buf)
+static bool source_read(struct jiarun_source *s, char *buf)
 {
 	ssize_t n = read(s->fd, buf, READ_BYTES);
 
@@ -161,66 +153,93 @@ static bool source_read(struct source *s, char *buf)
 	return n > 0;
 }
 
-static void copy_all(struct source *src, struct pollfd *p, nfds_t nr)
+/* Half lines that have no label; @emit: they have waited long enough. */
+static bool prompts(struct jiarun_output *o, bool emit)
 {
-	nfds_t open = nr;
-	char *buf = malloc(READ_BYTES);
+	bool any = false;
 
-	while (buf && open) {
-		for (nfds_t i = 0; i < nr; i++) {
-			p[i].fd = src[i].fd; /* negative: skipped */
-			p[i].events = POLLIN;
-		}
-		if (poll(p, nr, -1) < 0)
+	for (size_t i = 0; i < o->nr; i++) {
+		struct jiarun_source *s = &o->source[i];
+
+		if (*s->label || !s->len)
 			continue;
-		for (nfds_t i = 0; i < nr; i++) {
-			if (p[i].fd >= 0 && p[i].revents &&
-			    !source_read(&src[i], buf))
-				open--;
+		any = true;
+		if (emit) {
+			source_emit_held(s);
+			sink_flush(s->to);
 		}
 	}
-	free(buf);
+	return any;
 }
 
-static _Noreturn void labeller(struct jiarun_ranks *rs)
+/* One poll(); how many sources have ended. */
+static size_t copy_once(struct jiarun_output *o, struct pollfd *p, char *buf)
 {
-	struct sink out = { .fd = STDOUT_FILENO, .open_rank = -1 };
-	struct sink err = { .fd = STDERR_FILENO, .open_rank = -1 };
-	nfds_t nr = 2 * (nfds_t)rs->nr;
-	struct source *src = calloc(nr, sizeof(*src));
-	struct pollfd *p = calloc(nr, sizeof(*p));
+	size_t ended = 0;
+	int n;
+
+	for (size_t i = 0; i < o->nr; i++) {
+		p[i].fd = o->source[i].fd; /* negative: skipped */
+		p[i].events = POLLIN;
+	}
+	n = poll(p, o->nr, prompts(o, false) ? PROMPT_MS : -1);
+	if (n == 0)
+		prompts(o, true);
+	for (size_t i = 0; n > 0 && i < o->nr; i++)
+		if (p[i].fd >= 0 && p[i].revents &&
+		    !source_read(&o->source[i], buf))
+			ended++;
+	return ended;
+}
+
+static _Noreturn void labeller(struct jiarun_output *o)
+{
+	struct sink out = { .fd = STDOUT_FILENO };
+	struct sink err = { .fd = STDERR_FILENO };
+	struct pollfd *p = calloc(o->nr, sizeof(*p));
+	char *buf = malloc(READ_BYTES);
+	size_t open = o->nr;
 
 	/* Signals stay blocked: it ends when the last writer has. */
 	prctl(PR_SET_NAME, "jiarun-label");
-	for (nfds_t i = 0; src && p && i < nr; i++) {
-		const struct jiarun_rank *r = &rs->rank[i / 2];
-
-		src[i].rank = (int)(i / 2);
-		src[i].fd = i % 2 ? r->err : r->out;
-		src[i].to = i % 2 ? &err : &out;
+	for (size_t i = 0; i < o->nr; i++) {
+		o->source[i].to = o->source[i].errors ? &err : &out;
+		if (o->source[i].peer >= 0)
+			close(o->source[i].peer);
 	}
-	if (src && p)
-		copy_all(src, p, nr);
-	for (nfds_t i = 0; src && i < nr; i++)
-		free(src[i].held);
-	if (out.open_rank >= 0)
-		sink_add(&out, "\n", 1);
-	if (err.open_rank >= 0)
-		sink_add(&err, "\n", 1);
-	sink_flush(&out);
-	sink_flush(&err);
+	while (p && buf && open)
+		open -= copy_once(o, p, buf);
+	sink_end(&out);
+	sink_end(&err);
 	_exit(0);
 }
 
-pid_t jiarun_output_start(struct jiarun_ranks *rs)
+bool jiarun_output_add(struct jiarun_output *o, int fd, int peer, bool errors,
+		       const char *label)
+{
+	struct jiarun_source *more;
+
+	more = realloc(o->source, (o->nr + 1) * sizeof(*more));
+	if (!more)
+		return false;
+	o->source = more;
+	more[o->nr] = (struct jiarun_source){
+		.fd = fd, .peer = peer, .errors = errors, .label = strdup(label)
+	};
+	return more[o->nr++].label != NULL;
+}
+
+pid_t jiarun_output_start(struct jiarun_output *o)
 {
 	pid_t pid = fork();
 
 	if (pid == 0)
-		labeller(rs);
-	for (int r = 0; r < rs->nr; r++) {
-		close(rs->rank[r].out);
-		close(rs->rank[r].err);
+		labeller(o);
+	for (size_t i = 0; i < o->nr; i++) {
+		close(o->source[i].fd);
+		free(o->source[i].label);
 	}
+	free(o->source);
+	*o = (struct jiarun_output){ 0 };
 	return pid;
 }

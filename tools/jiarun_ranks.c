@@ -8,7 +8,7 @@
  * descriptor and JIA_JOB, its standard input, death with its parent.
  *
  * What goes wrong up to the exec comes back through a close-on-exec pipe: its
- * end of file says that all went well.  Rank 0 goes first and alone, so that a
+ * end of file says that all went well.  The first goes alone, so that a
  * program that is not there is not looked for a thousand times.
  */
 #include "jiarun.h"
@@ -26,7 +26,6 @@ struct start {
 	const struct jiarun_options *o;
 	const struct jiarun_inherited *in;
 	const struct sul_job *job;
-	int (*pipes)[2]; /* with --label: write ends, stdout and stderr */
 	pid_t keeper;
 	int report; /* write end of the pipe for errors */
 };
@@ -62,18 +61,17 @@ static bool stdin_is_for(const struct jiarun_options *o, int rank)
 
 static int child_stdio(const struct start *s, int rank)
 {
-	int fd;
+	const int *its = s->rs->rank[rank].its;
+	int null = -1;
 
-	if (!stdin_is_for(s->o, rank)) {
-		fd = open("/dev/null", O_RDONLY);
-		if (fd < 0 || dup2(fd, STDIN_FILENO) < 0)
+	if (its[STDIN_FILENO] < 0 && !stdin_is_for(s->o, rank)) {
+		null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		if (null < 0 || dup2(null, STDIN_FILENO) < 0)
 			return -1;
-		if (fd != STDIN_FILENO)
-			close(fd);
 	}
-	if (s->pipes && (dup2(s->pipes[rank][0], STDOUT_FILENO) < 0 ||
-			 dup2(s->pipes[rank][1], STDERR_FILENO) < 0))
-		return -1;
+	for (int i = 0; i < 3; i++)
+		if (its[i] >= 0 && dup2(its[i], i) < 0)
+			return -1;
 	return 0;
 }
 
@@ -149,8 +147,11 @@ static int start_some(struct start *s, int first, int end,
 	}
 	s->report = p[1];
 	for (int r = first; r < end; r++) {
-		pid_t pid = fork();
+		pid_t pid;
 
+		if (s->rs->rank[r].far)
+			continue;
+		pid = fork();
 		if (pid == 0)
 			child_run(s, r);
 		if (pid < 0) {
@@ -170,22 +171,53 @@ static int start_some(struct start *s, int first, int end,
 	return len == 0 ? 0 : -1;
 }
 
-static int start_all(struct start *s, struct jiarun_start_error *e)
+static int first_here(const struct jiarun_ranks *rs)
 {
-	int err = start_some(s, 0, 1, e);
+	int r = 0;
 
-	if (!err && s->rs->nr > 1)
-		err = start_some(s, 1, s->rs->nr, e);
-	return err;
+	while (r < rs->nr && rs->rank[r].far)
+		r++;
+	return r;
 }
 
 /* Two pipes a rank may be more than the soft limit lets us have. */
-static void limit_raise(const struct jiarun_inherited *in)
+static void limit_raise(void)
 {
-	struct rlimit lim = in->files;
+	struct rlimit lim;
 
-	lim.rlim_cur = lim.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &lim);
+	if (getrlimit(RLIMIT_NOFILE, &lim) == 0) {
+		lim.rlim_cur = lim.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &lim);
+	}
+}
+
+bool jiarun_ranks_open(struct jiarun_ranks *rs, int nr)
+{
+	limit_raise();
+	rs->nr = nr;
+	rs->rank = calloc((size_t)nr, sizeof(*rs->rank));
+	for (int r = 0; rs->rank && r < nr; r++)
+		for (int i = 0; i < 3; i++)
+			rs->rank[r].its[i] = rs->rank[r].ours[i] = -1;
+	return rs->rank != NULL;
+}
+
+bool jiarun_rank_pipe(struct jiarun_rank *r, int stream)
+{
+	int p[2];
+
+	if (pipe2(p, O_CLOEXEC) < 0)
+		return false;
+	r->its[stream] = p[stream != STDIN_FILENO];
+	r->ours[stream] = p[stream == STDIN_FILENO];
+	return true;
+}
+
+static void fd_close(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
 }
 
 int jiarun_ranks_start(struct jiarun_ranks *rs, const struct jiarun_options *o,
@@ -193,41 +225,42 @@ int jiarun_ranks_start(struct jiarun_ranks *rs, const struct jiarun_options *o,
 		       const struct sul_job *job, struct jiarun_start_error *e)
 {
 	struct start s = { .rs = rs, .o = o, .in = in, .job = job };
-	int err;
+	int first = first_here(rs), err;
 
 	s.keeper = getpid();
-	rs->nr = o->ranks;
-	rs->rank = calloc((size_t)rs->nr, sizeof(*rs->rank));
-	s.pipes = o->label ? calloc((size_t)rs->nr, sizeof(*s.pipes)) : NULL;
-	if (!rs->rank || (o->label && !s.pipes)) {
-		free(s.pipes);
-		error_set(e, 0, "memory");
-		return -1;
-	}
-	limit_raise(in);
-	if (s.pipes && jiarun_output_pipes(rs, s.pipes) < 0) {
-		error_set(e, 0, "pipes for the output");
-		free(s.pipes);
-		return -1;
-	}
-	err = start_all(&s, e);
-	for (int r = 0; s.pipes && r < rs->nr; r++) {
-		close(s.pipes[r][0]);
-		close(s.pipes[r][1]);
-	}
-	free(s.pipes);
+	if (first == rs->nr)
+		return 0;
+	err = start_some(&s, first, first + 1, e);
+	if (!err && first + 1 < rs->nr)
+		err = start_some(&s, first + 1, rs->nr, e);
+	for (int r = 0; r < rs->nr; r++)
+		for (int i = 0; i < 3 && !rs->rank[r].far; i++)
+			fd_close(&rs->rank[r].its[i]);
 	return err;
 }
 
 int jiarun_ranks_ended(struct jiarun_ranks *rs, pid_t pid, int status)
 {
 	for (int r = 0; r < rs->nr; r++) {
-		if (rs->rank[r].pid == pid && !rs->rank[r].ended) {
-			rs->rank[r].ended = true;
-			rs->rank[r].status = status;
+		struct jiarun_rank *rank = &rs->rank[r];
+
+		if (rank->pid == pid && !rank->far && !rank->ended) {
+			rank->ended = true;
+			rank->status = status;
 			rs->alive--;
 			return r;
 		}
 	}
 	return -1;
+}
+
+void jiarun_ranks_close(struct jiarun_ranks *rs)
+{
+	for (int r = 0; rs->rank && r < rs->nr; r++)
+		for (int i = 0; i < 3; i++) {
+			fd_close(&rs->rank[r].its[i]);
+			fd_close(&rs->rank[r].ours[i]);
+		}
+	free(rs->rank);
+	*rs = (struct jiarun_ranks){ 0 };
 }

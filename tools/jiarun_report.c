@@ -22,7 +22,8 @@
 #include "jiarun_json.h"
 
 enum {
-	LINES_MAX = 64 /* ranks that a time-out report tells of */
+	WHO_MAX = SUL_JOB_HOST_MAX + 64,
+	FAR_LINE_MAX = 2048, /* of what another host says of a rank */
 };
 
 char *jiarun_text(const char *fmt, ...)
@@ -74,10 +75,45 @@ static void waiting_text(struct sul_job *job, int rank, char *text, size_t room)
 	snprintf(text + n, room - (size_t)n, ", for %.1f s", (double)ms / 1e3);
 }
 
+/* "rank 2 (pid 411)", with " on nodeB" in it if there are several hosts; pid 0:
+ * unknown. */
+static const char *who(struct sul_job *job, int rank, pid_t pid,
+		       char text[WHO_MAX])
+{
+	char host[SUL_JOB_HOST_MAX], process[32] = "";
+	const char *on;
+
+	copy_plain(host, sul_job_rank(job, rank)->host_name, sizeof(host));
+	if (pid)
+		snprintf(process, sizeof(process), "pid %d", (int)pid);
+	on = !host[0] ? "" : pid ? " on " : "on ";
+	if (pid || host[0])
+		snprintf(text, WHO_MAX, "rank %d (%s%s%s)", rank, process, on,
+			 host);
+	else
+		snprintf(text, WHO_MAX, "rank %d", rank);
+	return text;
+}
+
+/* The same of a rank whose process is not known here. */
+static const char *who_far(struct sul_job *job, int rank, char text[WHO_MAX])
+{
+	return who(job, rank, (pid_t)atomic_load(&sul_job_rank(job, rank)->pid),
+		   text);
+}
+
+char *jiarun_report_failed(struct sul_job *job, const struct jiarun_rank *r,
+			   int rank)
+{
+	char name[WHO_MAX];
+
+	return jiarun_text("%s failed", who(job, rank, r->pid, name));
+}
+
 char *jiarun_report_end(struct sul_job *job, const struct jiarun_rank *r,
 			int rank)
 {
-	char where[512], tail[600] = "", word[SUL_JOB_NOTE_MAX];
+	char where[512], tail[600] = "", word[SUL_JOB_NOTE_MAX], name[WHO_MAX];
 	int sig = WTERMSIG(r->status);
 
 	waiting_text(job, rank, where, sizeof(where));
@@ -86,29 +122,41 @@ char *jiarun_report_end(struct sul_job *job, const struct jiarun_rank *r,
 	copy_plain(word, sul_job_rank(job, rank)->last_word, sizeof(word));
 	if (WIFSIGNALED(r->status) && word[0])
 		snprintf(tail, sizeof(tail), ": %s", word);
+	who(job, rank, r->pid, name);
 	if (WIFSIGNALED(r->status))
-		return jiarun_text("rank %d (pid %d) was killed by signal %d "
-				   "(%s%s)%s",
-				   rank, (int)r->pid, sig, strsignal(sig),
+		return jiarun_text("%s was killed by signal %d (%s%s)%s", name,
+				   sig, strsignal(sig),
 				   WCOREDUMP(r->status) ? ", core dumped" : "",
 				   tail);
 	if (WEXITSTATUS(r->status))
-		return jiarun_text("rank %d (pid %d) exited with status %d%s",
-				   rank, (int)r->pid, WEXITSTATUS(r->status),
-				   tail);
+		return jiarun_text("%s exited with status %d%s", name,
+				   WEXITSTATUS(r->status), tail);
 	if (atomic_load(&sul_job_rank(job, rank)->state) == SUL_RANK_NONE)
-		return jiarun_text("rank %d (pid %d) left (exit status 0) "
-				   "without jia_init(), which others called",
-				   rank, (int)r->pid);
-	return jiarun_text("rank %d (pid %d) left (exit status 0) without "
-			   "jia_exit()%s",
-			   rank, (int)r->pid, tail);
+		return jiarun_text("%s left (exit status 0) without "
+				   "jia_init(), which others called",
+				   name);
+	return jiarun_text("%s left (exit status 0) without jia_exit()%s", name,
+			   tail);
+}
+
+/* The library begins its texts with "rank 2: ", which says less than we can if
+ * there are several hosts. */
+static const char *without_rank(struct sul_job *job, int rank, const char *text)
+{
+	char head[32];
+	size_t len = (size_t)snprintf(head, sizeof(head), "rank %d: ", rank);
+
+	if (sul_job_rank(job, rank)->host_name[0] &&
+	    strncmp(text, head, len) == 0)
+		return text + len;
+	return text;
 }
 
 char *jiarun_report_failure(struct sul_job *job, const struct jiarun_ranks *rs,
 			    int *rank, int *status)
 {
-	char raw[SUL_JOB_TEXT_MAX], text[SUL_JOB_TEXT_MAX];
+	const char *rest;
+	char raw[SUL_JOB_TEXT_MAX], text[SUL_JOB_TEXT_MAX], name[WHO_MAX];
 	size_t len;
 
 	sul_job_failure(job, rank, status, raw);
@@ -122,10 +170,14 @@ char *jiarun_report_failure(struct sul_job *job, const struct jiarun_ranks *rs,
 		text[--len] = '\0';
 	if (!len && *rank >= 0)
 		return NULL;
-	if (*rank < 0 || strncmp(text, "rank ", 5) == 0)
-		return jiarun_text("%s", len ? text : "a rank failed");
-	return jiarun_text("rank %d (pid %d): %s", *rank,
-			   (int)rs->rank[*rank].pid, text);
+	rest = *rank < 0 ? text : without_rank(job, *rank, text);
+	if (*rank < 0 || strncmp(rest, "rank ", 5) == 0)
+		return jiarun_text("%s", len ? rest : "a rank failed");
+	if (rs->rank[*rank].far)
+		who_far(job, *rank, name);
+	else
+		who(job, *rank, rs->rank[*rank].pid, name);
+	return jiarun_text("%s: %s", name, rest);
 }
 
 /* R, S, D, T, ... of /proc/PID/stat; 0: it is gone. */
@@ -192,13 +244,13 @@ static void put_held(FILE *f, struct sul_job *job, int rank)
 		}
 }
 
-static void timeout_line(FILE *f, struct sul_job *job,
-			 const struct jiarun_rank *r, int rank)
+static void put_line(FILE *f, struct sul_job *job, const struct jiarun_rank *r,
+		     int rank)
 {
 	uint32_t state = atomic_load(&sul_job_rank(job, rank)->state);
-	char where[512];
+	char where[512], name[WHO_MAX];
 
-	fprintf(f, "\n  rank %d (pid %d): ", rank, (int)r->pid);
+	fprintf(f, "%s: ", who(job, rank, r->pid, name));
 	waiting_text(job, rank, where, sizeof(where));
 	if (where[0])
 		fprintf(f, "waiting for %s", where);
@@ -216,17 +268,51 @@ static void timeout_line(FILE *f, struct sul_job *job,
 		put_held(f, job, rank);
 }
 
-static void put_ranks(FILE *f, struct sul_job *job,
-		      const struct jiarun_ranks *rs)
+char *jiarun_report_line(struct sul_job *job, const struct jiarun_ranks *rs,
+			 int rank)
 {
-	for (int r = 0; r < rs->nr && r < LINES_MAX; r++)
-		timeout_line(f, job, &rs->rank[r], r);
-	if (rs->nr > LINES_MAX)
-		fprintf(f, "\n  and %d more ranks", rs->nr - LINES_MAX);
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	if (!f)
+		return NULL;
+	put_line(f, job, &rs->rank[rank], rank);
+	fclose(f);
+	return text;
+}
+
+/* What another host has said of its rank is text of a process, too. */
+static void put_far_line(FILE *f, struct sul_job *job, int rank,
+			 const char *line)
+{
+	char plain[FAR_LINE_MAX], name[WHO_MAX];
+
+	if (line) {
+		copy_plain(plain, line, sizeof(plain));
+		fputs(plain, f);
+	} else {
+		fprintf(f, "%s: no answer from there",
+			who_far(job, rank, name));
+	}
+}
+
+static void put_ranks(FILE *f, struct sul_job *job,
+		      const struct jiarun_ranks *rs, char *const *far)
+{
+	for (int r = 0; r < rs->nr && r < JIARUN_LINES_MAX; r++) {
+		fputs("\n  ", f);
+		if (rs->rank[r].far)
+			put_far_line(f, job, r, far ? far[r] : NULL);
+		else
+			put_line(f, job, &rs->rank[r], r);
+	}
+	if (rs->nr > JIARUN_LINES_MAX)
+		fprintf(f, "\n  and %d more ranks", rs->nr - JIARUN_LINES_MAX);
 }
 
 char *jiarun_report_waits(struct sul_job *job, const struct jiarun_ranks *rs,
-			  int64_t ms)
+			  char *const *far, int64_t ms)
 {
 	char *text = NULL;
 	size_t len;
@@ -235,13 +321,13 @@ char *jiarun_report_waits(struct sul_job *job, const struct jiarun_ranks *rs,
 	if (!f)
 		return NULL;
 	fprintf(f, "the job has run for %.1f s (SIGUSR1)", (double)ms / 1e3);
-	put_ranks(f, job, rs);
+	put_ranks(f, job, rs, far);
 	fclose(f);
 	return text;
 }
 
 char *jiarun_report_timeout(struct sul_job *job, const struct jiarun_ranks *rs,
-			    int64_t timeout_ms)
+			    char *const *far, int64_t timeout_ms)
 {
 	char *text = NULL;
 	size_t len;
@@ -251,7 +337,7 @@ char *jiarun_report_timeout(struct sul_job *job, const struct jiarun_ranks *rs,
 		return NULL;
 	fprintf(f, "time-out: the job has run for %g s (--timeout)",
 		(double)timeout_ms / 1e3);
-	put_ranks(f, job, rs);
+	put_ranks(f, job, rs, far);
 	fclose(f);
 	return text;
 }
@@ -270,14 +356,15 @@ char *jiarun_report_start(const struct jiarun_start_error *e,
 	const char *limit = "";
 
 	if (e->exec)
-		return jiarun_text("cannot run %s: %s%s", o->argv[0], why,
+		return jiarun_text("cannot run %s%s: %s%s", o->argv[0],
+				   o->where, why,
 				   exec_hint(e->err, o->argv[0]));
 	if (e->err == EAGAIN)
 		limit = "; the limit on processes is ulimit -u";
 	if (e->err == EMFILE)
 		limit = "; the limit on descriptors is ulimit -n";
-	return jiarun_text("cannot start rank %d of %d: %s: %s%s", e->rank,
-			   o->ranks, e->what, why, limit);
+	return jiarun_text("cannot start rank %d of %d%s: %s: %s%s", e->rank,
+			   o->ranks, o->where, e->what, why, limit);
 }
 
 static int stats_print(FILE *f, const struct jiarun_options *o,

@@ -34,7 +34,7 @@ enum {
 	IMAGES_MAX = 64,
 	MEMO_MAX = 16,
 	TEXT_MAX = 256,
-	ADDR2LINE_MS = 3000, /* on a program with much debug information */
+	ADDR2LINE_MS = 3000, /* on programs with much debug information */
 };
 
 struct image {
@@ -54,6 +54,7 @@ struct jiarun_sites {
 	size_t images;
 	struct memo memo[MEMO_MAX];
 	size_t memos;
+	int64_t most_ms, left_ms; /* for addr2line, in one text */
 };
 
 /* As execvp() looks for it. */
@@ -76,12 +77,14 @@ static void program_find(const char *name, char out[PATH_MAX])
 	out[0] = '\0';
 }
 
-struct jiarun_sites *jiarun_sites_new(const char *program)
+struct jiarun_sites *jiarun_sites_new(const char *program, int64_t most_ms)
 {
 	struct jiarun_sites *s = calloc(1, sizeof(*s));
 
-	if (s)
-		program_find(program, s->program);
+	if (!s)
+		return NULL;
+	program_find(program, s->program);
+	s->most_ms = most_ms < ADDR2LINE_MS ? most_ms : ADDR2LINE_MS;
 	return s;
 }
 
@@ -97,11 +100,6 @@ void jiarun_sites_free(struct jiarun_sites *s)
 		return;
 	free(s->image);
 	free(s);
-}
-
-bool jiarun_sites_known(const struct jiarun_sites *s)
-{
-	return s && s->images > 0;
 }
 
 /* ET_EXEC, ET_DYN, or ET_NONE if it is no ELF file. */
@@ -208,11 +206,10 @@ static _Noreturn void addr2line_exec(const char *path, uint64_t addr, int out)
 	_exit(JIARUN_NOT_FOUND);
 }
 
-/* What it prints, "function\nfile:line\n", in @buf; false: nothing. */
-static bool addr2line_run(const char *path, uint64_t addr, char *buf,
-			  size_t room)
+/* What it prints, "function\nfile:line\n", in @buf; false: nothing by @end. */
+static bool addr2line_run(const char *path, uint64_t addr, int64_t end,
+			  char *buf, size_t room)
 {
-	int64_t end = jiarun_now_ms() + ADDR2LINE_MS;
 	struct pollfd p;
 	size_t len = 0;
 	ssize_t n = 1;
@@ -251,19 +248,26 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-static bool describe_by_line(const struct image *im, uint64_t addr, char *text,
-			     size_t room)
+static bool describe_by_line(struct jiarun_sites *s, const struct image *im,
+			     uint64_t addr, char *text, size_t room)
 {
 	uint64_t inside = (im->fixed ? addr : addr - im->base) - 1;
-	char out[2048], *function, *line, *rest = NULL;
+	char out[2048], *function, *line, *more, *rest = NULL;
+	int64_t begin = jiarun_now_ms();
+	bool ran = s->left_ms > 0 &&
+		   addr2line_run(im->path, inside, begin + s->left_ms, out,
+				 sizeof(out));
 
-	if (!addr2line_run(im->path, inside, out, sizeof(out)))
+	s->left_ms -= jiarun_now_ms() - begin;
+	if (!ran)
 		return false;
 	function = strtok_r(out, "\n", &rest);
 	line = strtok_r(NULL, "\n", &rest);
 	if (!function || !line || line[0] == '?')
 		return false;
-	line[strcspn(line, " ")] = '\0'; /* "(discriminator 2)" */
+	more = strstr(line, " (discriminator "); /* not a blank in a path */
+	if (more)
+		*more = '\0';
 	if (function[0] == '?')
 		snprintf(text, room, "%.200s", base_name(line));
 	else
@@ -279,7 +283,7 @@ static void describe(struct jiarun_sites *s, uint64_t addr, char *text,
 
 	if (!im)
 		snprintf(text, room, "0x%llx", (unsigned long long)addr);
-	else if (!describe_by_line(im, addr, text, room))
+	else if (!describe_by_line(s, im, addr, text, room))
 		snprintf(text, room, "%.200s+0x%llx", base_name(im->path),
 			 (unsigned long long)(addr - im->base));
 }
@@ -304,6 +308,8 @@ void jiarun_sites_print(struct jiarun_sites *s, FILE *f, const char *text)
 	uint64_t addr;
 	char *stop;
 
+	if (s)
+		s->left_ms = s->most_ms;
 	while ((mark = strstr(text, "@{0x"))) {
 		addr = strtoull(mark + 2, &stop, 16);
 		fwrite(text, 1, (size_t)(mark - text), f);

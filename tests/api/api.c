@@ -11,7 +11,8 @@
 volatile unsigned char *shared;
 
 static const struct api_case *const tables[] = {
-	lock_cases, cond_cases, message_cases, collective_cases, touch_cases,
+	lock_cases,  cond_cases,    message_cases, collective_cases,
+	touch_cases, release_cases, view_cases,	   fault_cases,
 };
 
 static const struct api_case *find(const char *name)

@@ -30,7 +30,8 @@ struct api_case {
 
 /* Each ends with { NULL, NULL }. */
 extern const struct api_case lock_cases[], cond_cases[], message_cases[],
-	collective_cases[], touch_cases[];
+	collective_cases[], touch_cases[], release_cases[], view_cases[],
+	fault_cases[];
 
 /* refusal.c: "ranks name pattern" lines; and do one. */
 void refusals_list(void);

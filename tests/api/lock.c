@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* lock.c - try-locks, locks by address, reader-writer locks. */
 #include <sched.h>
+#include <stdbool.h>
 #include <sys/stat.h>
 
 #include "api.h"
@@ -256,6 +257,57 @@ static void what_a_reader_wrote_is_published(void)
 	{                   \
 #name, name \
 	}
+/* --- what a lock brings along ------------------------------------------------- */
+
+static void take(bool named)
+{
+	if (named)
+		jia_lock_at((const void *)(uintptr_t)shared);
+	else
+		jia_lock(1);
+}
+
+static void give(bool named)
+{
+	if (named)
+		jia_unlock_at((const void *)(uintptr_t)shared);
+	else
+		jia_unlock(1);
+}
+
+/* Messages for taking a lock that brings news of a page that is not cached. */
+static void take_after_others(bool named, int round, unsigned long most)
+{
+	unsigned long before;
+
+	if (!jia_pid) {
+		take(named);
+		page_int(1)[round]++;
+		give(named);
+	}
+	jia_wait();
+	before = jia_counter("msgs_sent");
+	if (jia_pid == hostc - 1)
+		take(named);
+	/* Who uses a name first has to find its place. */
+	CHECK(round < 2 || jia_counter("msgs_sent") - before <= most,
+	      "%lu messages, and %lu are enough",
+	      jia_counter("msgs_sent") - before, most);
+	if (jia_pid == hostc - 1)
+		give(named);
+	jia_wait();
+}
+
+/* Swap, last release; a named lock has its notices elsewhere.  There once were
+ * four more, one after the other, for the release, the log and its head. */
+static void a_lock_brings_its_notices_along(void)
+{
+	for (int i = 0; i < 8; i++) {
+		take_after_others(false, i, 2);
+		take_after_others(true, i, 3);
+	}
+}
+
 const struct api_case lock_cases[] = {
 	ROW(trylock_finds_a_free_lock),
 	ROW(trylock_does_not_wait),
@@ -263,6 +315,7 @@ const struct api_case lock_cases[] = {
 	ROW(address_locks_exclude_and_publish),
 	ROW(threads_share_address_locks),
 	ROW(many_new_names_at_once),
+	ROW(a_lock_brings_its_notices_along),
 	ROW(a_million_address_locks_take_little),
 	ROW(readers_are_inside_together),
 	ROW(writers_are_alone),

@@ -116,6 +116,30 @@ static void what_is_overwritten_is_sent_whole(void)
 	}
 }
 
+/* Every other byte is as it was: that is no reason to send them one by one. */
+static void an_overwritten_copy_is_sent_in_one_piece(void)
+{
+	begin();
+	for (int round = 1; round <= 4; round++) {
+		unsigned long before = jia_counter("diff_runs");
+
+		if (jia_pid == 0) {
+			jia_touch(area, HALF, JIA_OVERWRITE);
+			for (int i = 0; i < HALF; i++)
+				area[i] = (unsigned char)(i % 2 ? 7 : round);
+			jia_untouch(area, HALF);
+		}
+		jia_barrier();
+		CHECK(jia_counter("diff_runs") - before <= HALF / PAGE,
+		      "round %d: %lu pieces", round,
+		      jia_counter("diff_runs") - before);
+		for (int i = 0; i < HALF; i++)
+			CHECK(area[i] == (i % 2 ? 7 : round),
+			      "round %d byte %d: %d", round, i, area[i]);
+		jia_barrier();
+	}
+}
+
 static void write_2_from_shared_memory(void)
 {
 	static unsigned char buf[BYTES];
@@ -207,6 +231,7 @@ const struct api_case touch_cases[] = {
 	ROW(read_2_into_shared_memory),
 	ROW(read_2_overwrites_without_fetching),
 	ROW(what_is_overwritten_is_sent_whole),
+	ROW(an_overwritten_copy_is_sent_in_one_piece),
 	ROW(write_2_from_shared_memory),
 	ROW(a_held_range_stays_accessible),
 	ROW(holds_end_with_a_synchronisation),

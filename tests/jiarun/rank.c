@@ -14,21 +14,13 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "sul_clock.h"
 #include "sul_job.h"
 
 static struct sul_job *job;
 static int self, ranks;
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 /* Stands for a call of the library: where it was called from is its site. */
 static __attribute__((noinline)) void fail_at_caller(const char *fmt)
@@ -48,7 +40,7 @@ static __attribute__((noinline)) void wait_at_caller(const char *what)
 	snprintf(r->waiting, sizeof(r->waiting), "%s", what);
 	atomic_store(&r->waiting_site,
 		     (uint64_t)(uintptr_t)__builtin_return_address(0));
-	atomic_store(&r->waiting_since_ns, now_ns());
+	atomic_store(&r->waiting_since_ns, sul_now_ns());
 	pause();
 }
 
@@ -128,6 +120,13 @@ static void deed_nothing(void)
 	pause();
 }
 
+static void deed_idle(void)
+{
+	puts("met");
+	fflush(stdout);
+	pause();
+}
+
 static void deed_bye(void)
 {
 	sul_job_set_state(job, SUL_RANK_EXITED);
@@ -139,6 +138,53 @@ static void deed_bye5(void)
 {
 	sul_job_set_state(job, SUL_RANK_EXITED);
 	exit(5);
+}
+
+/* What rank @r says of itself before it is READY: another length for each. */
+static size_t fill(int r, unsigned char *at, size_t most)
+{
+	size_t len = most - (size_t)r * 7 % most;
+
+	for (size_t i = 0; i < len; i++)
+		at[i] = (unsigned char)(i * 31 + (size_t)r);
+	return len;
+}
+
+static int differs(int r, const unsigned char *got, size_t len, size_t most)
+{
+	unsigned char want[SUL_JOB_BLOB_MAX];
+
+	return len != fill(r, want, most) || memcmp(got, want, len) != 0;
+}
+
+/* Blob, address, program and process of every rank are in this host's block. */
+static void deed_cards(void)
+{
+	struct sul_job_rank *me = sul_job_rank(job, self);
+	int bad = 0;
+
+	me->address_len =
+		(uint32_t)fill(self, me->address, SUL_JOB_ADDRESS_MAX);
+	atomic_store(&me->blob_len,
+		     (uint32_t)fill(self, me->blob, SUL_JOB_BLOB_MAX));
+	sul_job_set_state(job, SUL_RANK_READY);
+	bad |= sul_job_wait_all(job, SUL_RANK_READY, 10000, NULL);
+	for (int r = 0; r < ranks; r++) {
+		const struct sul_job_rank *it = sul_job_rank(job, r);
+
+		bad |= differs(r, it->blob, it->blob_len, SUL_JOB_BLOB_MAX);
+		bad |= differs(r, it->address, it->address_len,
+			       SUL_JOB_ADDRESS_MAX);
+		bad |= strcmp(it->program, me->program) != 0 || !it->pid;
+		printf("%s of %d: %s%s\n", it->host_name, r,
+		       sul_job_far(job, r) ? "far" : "near",
+		       bad ? ", wrong" : "");
+	}
+	for (int i = 0; i < SUL_JOB_KEY_BYTES; i++)
+		printf("%02x%s", sul_job_key(job)[i],
+		       i + 1 < SUL_JOB_KEY_BYTES ? "" : " is the key\n");
+	fflush(stdout);
+	deed_bye();
 }
 
 static void deed_count(void)
@@ -236,6 +282,8 @@ static const struct {
 	{ "exit7", deed_exit7, 0 },
 	{ "stop", deed_stop, 0 },
 	{ "nothing", deed_nothing, 1 },
+	{ "idle", deed_idle, 1 },
+	{ "cards", deed_cards, 1 },
 	{ "bye", deed_bye, 1 },
 	{ "bye5", deed_bye5, 1 },
 	{ "count", deed_count, 1 },

@@ -3,6 +3,7 @@
 #include "misuse.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -227,6 +228,41 @@ static void signal_handler_uses_shared_memory(void)
 		      tick_page(r)[2]);
 }
 
+static void signal_handler_uses_shared_memory_beside_messages(void)
+{
+	struct sigaction sa = { .sa_handler = on_tick };
+	int right = (jia_pid + 1) % hostc, left = (jia_pid + hostc - 1) % hostc;
+	char out[300] = { 0 }, in[300];
+
+	sigaction(SIGALRM, &sa, NULL);
+	jia_barrier();
+	tick_every(100);
+	for (int i = 0; i < 3000; i++) {
+		out[0] = (char)i;
+		jia_send(out, (int)sizeof(out), right, 7);
+		jia_recv(in, (int)sizeof(in), left, 7);
+		CHECK(in[0] == out[0], "message %d: %d", i, in[0]);
+	}
+	tick_every(0);
+	jia_barrier();
+	CHECK(tick_page(jia_pid)[0] == (unsigned int)ticks, "ticks were lost");
+}
+
+/* Or a fault within malloc(), in a handler of a signal, would wait for ever. */
+static void a_fault_asks_the_heap_for_nothing(void)
+{
+	size_t before;
+
+	for (int i = jia_pid; i < PAGES; i += hostc)
+		shared[i * PAGE] = (unsigned char)i;
+	jia_barrier();
+	before = mallinfo2().uordblks;
+	for (int i = 0; i < PAGES; i++)
+		shared[i * PAGE + 100 + jia_pid] += shared[i * PAGE];
+	CHECK(mallinfo2().uordblks == before, "%zu bytes became %zu", before,
+	      mallinfo2().uordblks);
+}
+
 static void on_tick_only(int sig)
 {
 	(void)sig;
@@ -350,6 +386,8 @@ const struct deed good_deeds[] = {
 	ROW(destructors_of_a_thread_use_shared_memory, ALL),
 	ROW(number_of_threads_changes, ALL),
 	ROW(signal_handler_uses_shared_memory, ALL),
+	ROW(signal_handler_uses_shared_memory_beside_messages, ALL),
+	ROW(a_fault_asks_the_heap_for_nothing, ALL),
 	ROW(waits_are_not_interrupted, ALL),
 	ROW(read_into_shared_memory, ALL),
 	ROW(memory_works_after_jia_exit, RAW),

@@ -104,19 +104,48 @@ static void system_address_taken(void)
 	work();
 }
 
-/* Every other page of a large array: two mappings each. */
-static void too_many_mappings(void)
+/* Make mappings until there may be no more. */
+static void take_all_mappings(void)
 {
-	const size_t bytes = (size_t)512 << 20;
+	const size_t bytes = (size_t)1 << 30;
+	char *at = mmap(NULL, bytes, PROT_NONE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	CHECK(at != MAP_FAILED, "mmap: %s", strerror(errno));
+	for (size_t i = PAGE; i < bytes; i += (size_t)2 * PAGE)
+		if (mprotect(at + i, PAGE, PROT_READ)) {
+			CHECK(errno == ENOMEM, "mprotect: %s", strerror(errno));
+			return;
+		}
+	jia_error("more mappings are allowed than this test makes");
+}
+
+/* Shared pages have some, and can do with fewer. */
+static void no_mappings_left(void)
+{
+	setup();
+	for (int i = 0; i < PAGES; i += 5)
+		shared[i * PAGE + jia_pid]++;
+	take_all_mappings();
+	work();
+}
+
+/* Shared pages have one, of no access at all. */
+static void one_mapping_left(void)
+{
 	volatile unsigned char *p;
 
-	setup();
-	p = jia_malloc_on(bytes, bytes, 0);
-	jia_barrier();
-	if (jia_pid == hostc - 1)
-		for (size_t i = 0; i < bytes; i += (size_t)2 * PAGE)
-			shared[0] = p[i];
-	work();
+	jia_init(my_argc, my_argv);
+	for (int i = 0; i < 2; i++) {
+		p = jia_malloc_on((size_t)3 * PAGE, (size_t)3 * PAGE, 0);
+		if (jia_pid && i)
+			take_all_mappings();
+		if (jia_pid)
+			p[PAGE] = 1; /* first: maps the home's memory, too */
+		jia_barrier();
+		jia_free((void *)(uintptr_t)p);
+	}
+	jia_exit();
 }
 
 /* Run with a small memory cgroup, and killed by it. */
@@ -141,7 +170,8 @@ const struct deed limit_deeds[] = {
 	ROW(little_address_space), ROW(little_data),
 	ROW(little_file_size),	   ROW(few_descriptors),
 	ROW(limits_after_init),	   ROW(no_address_space_after_init),
-	ROW(too_many_mappings),	   ROW(address_taken),
-	ROW(address_taken_inside), ROW(system_address_taken),
-	ROW(eat_memory),	   { NULL, NULL, RAW },
+	ROW(no_mappings_left),	   ROW(address_taken),
+	ROW(one_mapping_left),	   ROW(address_taken_inside),
+	ROW(system_address_taken), ROW(eat_memory),
+	{ NULL, NULL, RAW },
 };

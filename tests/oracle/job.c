@@ -31,25 +31,28 @@ bool job_is_release(const struct job *job)
 	return release;
 }
 
-static void exec_jiarun(const struct job *job, int fd)
+static void exec_jiarun(const struct job *job, const char *record)
 {
 	const char *argv[2 * JOB_SETS + 16];
-	char ranks[16], number[16];
+	char ranks[16];
 	unsigned int n = 0;
 	int null;
 
 	snprintf(ranks, sizeof(ranks), "%u", job->ranks);
-	snprintf(number, sizeof(number), "%d", fd);
 	argv[n++] = job->jiarun;
 	argv[n++] = "-n";
 	argv[n++] = ranks;
+	if (job->hosts) {
+		argv[n++] = "-H";
+		argv[n++] = job->hosts;
+	}
 	for (unsigned int i = 0; i < job->nsets; i++) {
 		argv[n++] = "--set";
 		argv[n++] = job->set[i];
 	}
 	argv[n++] = job->self;
 	argv[n++] = "--child";
-	argv[n++] = number;
+	argv[n++] = record;
 	argv[n] = NULL;
 	if (job->quiet) {
 		null = open("/dev/null", O_WRONLY);
@@ -66,7 +69,10 @@ static void exec_jiarun(const struct job *job, int fd)
 static pid_t start_jiarun(const struct job *job, int fd)
 {
 	pid_t parent = getpid(), pid;
+	char record[64];
 
+	/* Ranks that sshd has started have not inherited it. */
+	snprintf(record, sizeof(record), "/proc/%d/fd/%d", (int)parent, fd);
 	fflush(NULL);
 	pid = fork();
 	if (pid)
@@ -75,7 +81,7 @@ static pid_t start_jiarun(const struct job *job, int fd)
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (getppid() != parent)
 		_exit(127);
-	exec_jiarun(job, fd);
+	exec_jiarun(job, record);
 	return -1;
 }
 

@@ -2,8 +2,8 @@
 /*
  * job.h - one run of the oracle: start the ranks, watch them, judge.
  *
- * Role: the parent's side.  It makes the record, starts jiarun with the record's
- *   descriptor, sees that the job makes progress, and prints what went wrong.
+ * Role: the parent's side.  It makes the record, starts jiarun and tells the
+ *   ranks where the record is, sees that the job makes progress, and prints what went wrong.
  * Threads: one.
  */
 #ifndef ORACLE_JOB_H
@@ -23,6 +23,7 @@ struct job {
 	const char *self; /* path of this program */
 	const char *jiarun; /* path of jiarun */
 	bool own_jiarun; /* ... which is the one next to this program */
+	const char *hosts; /* as jiarun -H has it; NULL: this one */
 	unsigned int ranks, threads, pages; /* pages 0: by the seed */
 	uint64_t ops, seed;
 	uint32_t first_round;

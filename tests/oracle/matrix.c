@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "matrix.h"
 #include "rng.h"
@@ -29,7 +30,8 @@ enum axis_type {
 	BYTES,
 	POW2,
 	BOOL,
-	ENUM
+	ENUM,
+	TEXT
 };
 
 struct axis {
@@ -64,12 +66,18 @@ static const struct row ends[] = {
 	{ U32, "names", 0, 1u << 18, 1u << 22, "" },
 	/* at least what jia_threads() is told */
 	{ U32, "threads", 0, 3, 256, "" },
+	/* beyond it retransmission is all that a run does */
+	{ U32, "loss", 0, 0, 20000, "" },
+	/* a rank may not get a processor for a second or two */
+	{ U32, "silence", 0, 10, 60, "" },
 };
 
 /* Values between the ends that are worth a place of their own. */
 static const struct row between[] = {
 	{ BYTES, "block", 65536, 0, 0, "" },
 	{ U32, "tree", 8, 0, 0, "" },
+	{ U32, "mappings", 16, 0, 0, "" },
+	{ U32, "mtu", 1500, 0, 0, "" },
 };
 
 enum {
@@ -125,12 +133,24 @@ static void make_numbers(struct axis *a, const struct row *r)
 			add_number(a, between[i].dflt);
 }
 
+/* What this build can do. */
+static const char *choices(const struct row *r)
+{
+#ifndef SUL_SODIUM
+	if (!strcmp(r->name, "auth"))
+		return "mac|off";
+#endif
+	return r->words;
+}
+
 static void make_parameter(struct axis *a, const struct row *r)
 {
-	const char *word = r->words;
+	const char *word = choices(r);
 
 	a->name = r->name;
-	if (r->type == BOOL) {
+	if (r->type == TEXT) {
+		add_value(a, "", 0);
+	} else if (r->type == BOOL) {
 		add_value(a, "no", 2);
 		add_value(a, "yes", 3);
 	} else if (r->type == ENUM) {
@@ -238,18 +258,27 @@ static unsigned int count_configs(struct matrix *m)
 	return n - dry;
 }
 
-/* Which value of axis @name was picked, as a number. */
-static uint64_t picked(const struct matrix *m, const unsigned int pick[AXES],
-		       const char *name)
+/* Which value of axis @name was picked. */
+static const char *value_of(const struct matrix *m,
+			    const unsigned int pick[AXES], const char *name)
 {
 	for (unsigned int i = 0; i < AXES; i++)
 		if (!strcmp(m->axis[i].name, name))
-			return strtoull(m->axis[i].value[pick[i]], NULL, 0);
-	return 0;
+			return m->axis[i].value[pick[i]];
+	return "";
 }
 
-/* The rule of the parameters that the axes do not know: a cache holds so many
- * units for each thread.  Less is refused; so the least is taken. */
+/* The same as a number. */
+static uint64_t picked(const struct matrix *m, const unsigned int pick[AXES],
+		       const char *name)
+{
+	return strtoull(value_of(m, pick, name), NULL, 0);
+}
+
+/* The rules of the parameters that the axes do not know.  A cache holds so many
+ * units for each thread; less is refused, so the least is taken.  Without a
+ * protocol there is nothing for a network to carry; without the module it is udp
+ * that carries. */
 static uint64_t least_cache(const struct matrix *m,
 			    const unsigned int pick[AXES])
 {
@@ -265,6 +294,12 @@ static void put_setting(const struct matrix *m, const unsigned int pick[AXES],
 
 	if (!strcmp(a->name, "cache") && picked(m, pick, "cache") < least)
 		snprintf(set, NAME_MAX_BYTES, "cache=%" PRIu64, least);
+	else if (!strcmp(a->name, "carrier") &&
+		 !strcmp(value_of(m, pick, "hardware"), "yes"))
+		snprintf(set, NAME_MAX_BYTES, "carrier=auto");
+	else if (!strcmp(value_of(m, pick, a->name), "kmod") &&
+		 access("/dev/sul", R_OK | W_OK))
+		snprintf(set, NAME_MAX_BYTES, "%s=udp", a->name);
 	else
 		snprintf(set, NAME_MAX_BYTES, "%s=%s", a->name,
 			 a->value[pick[i]]);

@@ -30,7 +30,7 @@ struct options {
 	unsigned int repeat, configs;
 	uint64_t ops_total;
 	bool matrix;
-	int child; /* descriptor of the record, or -1 */
+	const char *record; /* of a rank; NULL: this is no rank */
 };
 
 enum {
@@ -44,6 +44,7 @@ enum {
 	OPT_STALL,
 	OPT_VARY,
 	OPT_QUIET,
+	OPT_HOSTS,
 	OPT_CHILD
 };
 
@@ -63,6 +64,7 @@ static const struct option long_options[] = {
 	{ "stall", required_argument, NULL, OPT_STALL },
 	{ "vary", no_argument, NULL, OPT_VARY },
 	{ "quiet", no_argument, NULL, OPT_QUIET },
+	{ "hosts", required_argument, NULL, OPT_HOSTS },
 	{ "child", required_argument, NULL, OPT_CHILD },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
@@ -77,13 +79,15 @@ static const char usage_text[] =
 	"  --ranks N        processes, 1..64 (2)\n"
 	"  --threads T      threads in each, 1..64; at most 256 in all (1)\n"
 	"  --ops N          loads, stores, locks, unlocks and barriers in all (100000)\n"
-	"  --seed S         what the threads do (from the clock)\n"
+	"  --seed S         what the threads do (SEED, or from the clock)\n"
 	"  --set name=value a parameter of the job, as jiarun has it\n"
 	"  --pages P        pages in each round, 1..2048 (random)\n"
 	"  --vary           rounds change update, keep, migrate and block (jia_set)\n"
 	"  --repeat N       run N times, stop at the first violation (1)\n"
 	"  --first-round R  begin with round R of that seed (0)\n"
 	"  --stall S        seconds without progress that count as hung (60)\n"
+	"  --hosts LIST     ranks run there, as jiarun -H has it; the hosts must be names\n"
+	"                   of this machine, since all ranks look at one record\n"
 	"  --quiet          discard what jiarun and the ranks print on stderr\n"
 	"  --jiarun PATH    (../bin/jiarun, from where this program is)\n"
 	"  --matrix         over ranks, threads and both ends of every parameter\n"
@@ -148,8 +152,11 @@ static void take_rare_option(struct options *o, int c)
 	case OPT_VARY:
 		o->job.vary = true;
 		break;
+	case OPT_HOSTS:
+		o->job.hosts = optarg;
+		break;
 	case OPT_CHILD:
-		o->child = (int)number("--child", optarg, 0, INT_MAX);
+		o->record = optarg;
 		break;
 	case 'h':
 		fputs(usage_text, stdout);
@@ -230,10 +237,13 @@ static void find_paths(struct job *job, char self[PATH_MAX],
 		refuse("cannot run", job->jiarun);
 }
 
-static uint64_t seed_from_clock(void)
+static uint64_t first_seed(void)
 {
+	const char *given = getenv("SEED");
 	struct timespec ts;
 
+	if (given)
+		return number("SEED", given, 0, UINT64_MAX);
 	clock_gettime(CLOCK_REALTIME, &ts);
 	return rng_mix((uint64_t)ts.tv_nsec << 32 ^ (uint64_t)ts.tv_sec ^
 		       (uint64_t)getpid() << 20);
@@ -263,14 +273,13 @@ int main(int argc, char **argv)
 			 .stall_s = 60 },
 		.repeat = 1,
 		.ops_total = 100000,
-		.child = -1,
 	};
 	int rc = 0;
 
-	o.job.seed = seed_from_clock();
+	o.job.seed = first_seed();
 	parse(&o, argc, argv);
-	if (o.child >= 0)
-		return rank_main(argc, argv, o.child);
+	if (o.record)
+		return rank_main(argc, argv, o.record);
 	find_paths(&o.job, self, jiarun);
 	printf("SEED=0x%" PRIx64 "\n", o.job.seed);
 	fflush(stdout);

@@ -8,6 +8,7 @@
  * Threads: the main thread is thread 0 of the rank; the others live for a
  *   round.
  */
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,6 +59,7 @@ static void vary(const struct plan *p)
 	jia_set("migrate", rng_percent(&r, 50) ? "yes" : "no");
 	jia_set("watch", rng_percent(&r, 50) ? "0" : "1");
 	jia_set("prefetch", rng_percent(&r, 50) ? "0" : "16");
+	jia_set("history", rng_percent(&r, 50) ? "0" : "64");
 	jia_set("predict", rng_percent(&r, 50) ? "no" : "yes");
 	jia_set("block", block[rng_below(&r, 4)]);
 }
@@ -146,14 +148,15 @@ static void run_round(struct record *rec, struct worker *first,
 	plan_release(plan);
 }
 
-int rank_main(int argc, char **argv, int fd)
+int rank_main(int argc, char **argv, const char *record)
 {
 	struct record *rec;
 	struct worker w;
 	bool more = true;
+	int fd = open(record, O_RDWR | O_CLOEXEC);
 
-	if (record_attach(&rec, fd)) {
-		fprintf(stderr, "oracle: descriptor %d is no record\n", fd);
+	if (fd < 0 || record_attach(&rec, fd)) {
+		fprintf(stderr, "oracle: %s is no record\n", record);
 		return 2;
 	}
 	jia_init(argc, argv);

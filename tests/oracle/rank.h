@@ -3,7 +3,7 @@
 #ifndef ORACLE_RANK_H
 #define ORACLE_RANK_H
 
-/* `oracle --child FD`: the record is behind descriptor @fd.  Exit status. */
-int rank_main(int argc, char **argv, int fd);
+/* `oracle --child RECORD`: the record is that file.  Exit status. */
+int rank_main(int argc, char **argv, const char *record);
 
 #endif /* ORACLE_RANK_H */

@@ -21,7 +21,7 @@ int record_attach(struct record **out, int fd)
 
 int record_create(struct record **out, int *fd)
 {
-	int f = memfd_create("oracle-record", 0);
+	int f = memfd_create("oracle-record", MFD_CLOEXEC);
 	int rc;
 
 	if (f < 0)

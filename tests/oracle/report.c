@@ -45,6 +45,8 @@ static void put_command(const struct job *job, FILE *f)
 {
 	fprintf(f, "%s --ranks %u --threads %u --seed 0x%" PRIx64, job->self,
 		job->ranks, job->threads, job->seed);
+	if (job->hosts)
+		fprintf(f, " --hosts %s", job->hosts);
 	if (!job->own_jiarun)
 		fprintf(f, " --jiarun %s", job->jiarun);
 	if (job->pages)

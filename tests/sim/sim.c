@@ -7,7 +7,6 @@
  */
 #include "sim.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <malloc.h>
@@ -17,31 +16,20 @@
 #include <string.h>
 #include <sys/random.h>
 
-enum {
-	STEPS_MAX = 5 * 1000 * 1000 /* without a single operation */
-};
-
 static const char usage[] =
-	"usage: sim [--runs N | --ops N] [--seed S] [--nodes N] [--threads T]\n"
-	"           [--mode scope|release] [--set name=value] [--trace] [--quiet]\n"
+	"usage: sim [--runs N | --ops N] [--seed S] [--net] [--crash N]\n"
+	"           [--trace] [--quiet] [--set name=value] [OPTION...]\n"
+	"       sim --scale N [...]\n"
 	"Runs random programs on simulated nodes and checks every load.\n"
 	"  --runs N   so many runs, seeds S, S+1, ... (default 1000)\n"
 	"  --ops N    or until N loads, stores, locks, unlocks, barriers were made\n"
 	"  --seed S   of the first run; default: a random one\n"
-	"  --set      fix a parameter (dsm_config.def), or one of the plan:\n";
+	"  --net      packets over a network that is not perfect\n"
+	"  --crash N  ... and each run N times more: a node crashes at some step\n"
+	"  --scale N  instead: barriers and locks on 10, 100, ... N nodes, counted\n"
+	"Each of these fixes what would be drawn:\n";
 
 /* --- reports -------------------------------------------------------------------------- */
-
-static void print_waits(struct sim_run *run)
-{
-	for (uint32_t i = 0; i < sim_threads(&run->plan); i++) {
-		struct sim_thread *t = &run->thread[i];
-
-		if (t->doing)
-			printf("  node %d thread %d: %s %" PRIu64 "\n",
-			       t->node->rank, t->slot, t->doing, t->doing_what);
-	}
-}
 
 _Noreturn void sim_violation(struct sim_run *run, const char *fmt, ...)
 {
@@ -54,9 +42,17 @@ _Noreturn void sim_violation(struct sim_run *run, const char *fmt, ...)
 	va_end(ap);
 	printf("\nplan:");
 	sim_plan_print(&run->plan);
-	printf("replay: sim --seed 0x%" PRIx64 " --runs 1", run->seed);
+	printf("replay: sim --seed 0x%" PRIx64 " --%s %" PRIu64, run->seed,
+	       run->options->scale ? "scale" : "runs",
+	       run->options->scale ? run->options->scale : 1);
+	if (run->options->net)
+		printf(" --net");
 	for (unsigned int i = 0; i < run->options->nr_set; i++)
 		printf(" --set %s", run->options->set[i]);
+	if (run->plan.crash_step)
+		printf(" --set crash_step=%" PRIu64
+		       " --set crash_rank=%" PRIu64,
+		       run->plan.crash_step, run->plan.crash_rank);
 	printf("\n");
 	fflush(stdout);
 	_Exit(1);
@@ -75,75 +71,7 @@ void sim_trace(struct sim_run *run, const char *fmt, ...)
 	printf("\n");
 }
 
-/* --- a run ------------------------------------------------------------------------------ */
-
-static void start_thread(struct sim_run *run, struct sim_node *n, int slot)
-{
-	int id = n->rank * (int)run->plan.threads + slot;
-	struct sim_thread *t = &run->thread[id];
-
-	*t = (struct sim_thread){
-		.run = run, .node = n, .id = id, .slot = slot
-	};
-	if (sul_sim_spawn(run->world, sim_program, t))
-		sim_violation(run, "not enough memory");
-}
-
-static void add_stats(struct sim_run *run, const struct dsm_node *n)
-{
-	uint64_t *sum = (uint64_t *)run->stats;
-	const uint64_t *one = (const uint64_t *)n->stats;
-
-	for (unsigned int i = 0; i < DSM_STAT_NR; i++)
-		sum[i] += one[i];
-}
-
-static int run_world(struct sim_run *run)
-{
-	uint64_t before;
-	int err;
-
-	do {
-		before = run->ops;
-		err = sul_sim_run(run->world, STEPS_MAX);
-	} while (err == -ETIMEDOUT && run->ops > before);
-	return err;
-}
-
-static void run_once(struct sim_run *run, uint64_t seed)
-{
-	struct sul_sim_config cfg = { .seed = seed ^ 0x51u };
-	int err;
-
-	run->seed = seed;
-	run->world = NULL;
-	run->rng.state = seed ^ 0xa2u << 8;
-	sim_plan_make(&run->plan, seed, run->options);
-	cfg.ranks = (int)run->plan.ranks;
-	cfg.piece_ppm = (uint32_t)run->plan.piece_ppm;
-	cfg.yield_ppm = (uint32_t)run->plan.yield_ppm;
-	cfg.slow_ppm = (uint32_t)run->plan.slow_ppm;
-	sim_record_make(&run->record, &run->plan, &run->rng);
-	if (sul_sim_new(&run->world, &cfg))
-		sim_violation(run, "not enough memory");
-	for (uint64_t i = 0; i < run->plan.ranks; i++) {
-		sim_node_open(run, (int)i);
-		for (uint64_t k = 0; k < run->plan.threads; k++)
-			start_thread(run, &run->node[i], (int)k);
-	}
-	err = run_world(run);
-	if (err) {
-		print_waits(run);
-		sim_violation(run, "%s",
-			      err == -EDEADLK ? "deadlock" : "no progress");
-	}
-	sim_check(run);
-	for (uint64_t i = 0; i < run->plan.ranks; i++) {
-		add_stats(run, run->node[i].dsm);
-		sim_node_close(&run->node[i]);
-	}
-	sul_sim_free(run->world);
-}
+/* --- reports of what was done -------------------------------------------------------- */
 
 static void print_stats(const struct dsm_stats *s)
 {
@@ -159,6 +87,11 @@ static _Noreturn void explain(int status)
 	FILE *f = status ? stderr : stdout;
 
 	fputs(usage, f);
+#define OPTION(name, row, unit, net, doc) \
+	fprintf(f, "  --%-10s %s\n", #name, doc);
+#include "sim_option.def"
+	fputs("  --set name=value, a parameter (dsm_config.def), or one of these:\n",
+	      f);
 #define PLAN(name, doc) fprintf(f, "    %-12s %s\n", #name, doc);
 #include "sim_plan.def"
 	exit(status);
@@ -191,60 +124,132 @@ static void fix(struct sim_options *o, const char *name, const char *value)
 	o->set[o->nr_set++] = pair;
 }
 
+/* A number in the unit of the option @name, or a word. */
+static void fix_scaled(struct sim_options *o, const char *row, double unit,
+		       const char *value)
+{
+	char text[32];
+	char *end;
+	double x = strtod(value, &end);
+
+	if (unit == 0) {
+		fix(o, row, value);
+		return;
+	}
+	if (end == value || *end || x < 0 || x * unit > 1e18) {
+		fprintf(stderr, "sim: '%s' is not a number\n", value);
+		exit(2);
+	}
+	snprintf(text, sizeof(text), "%.0f", x * unit);
+	fix(o, row, text);
+}
+
+enum shorthand {
+	SHORTHAND_FIRST = 256, /* behind all characters */
+#define OPTION(name, row, unit, net, doc) SHORTHAND_##name,
+#include "sim_option.def"
+};
+
+static void shorthand(struct sim_options *o, int c, const char *value)
+{
+	switch (c) {
+#define OPTION(name, row, unit, is_net, doc)      \
+	case SHORTHAND_##name:                    \
+		fix_scaled(o, #row, unit, value); \
+		o->net |= is_net;                 \
+		return;
+#include "sim_option.def"
+	default:
+		explain(2);
+	}
+}
+
+static void read_option(struct sim_options *o, int c, const char *value)
+{
+	switch (c) {
+	case 'r':
+		o->runs = number(value);
+		break;
+	case 'o':
+		o->ops = number(value);
+		break;
+	case 's':
+		o->seed = number(value);
+		break;
+	case 'c':
+		o->scale = number(value);
+		break;
+	case 'C':
+		o->crashes = number(value);
+		o->net = true;
+		break;
+	case 'n':
+		o->net = true;
+		break;
+	case 'S':
+		fix(o, "", value);
+		break;
+	case 'T':
+		o->trace = true;
+		break;
+	case 'q':
+		o->quiet = true;
+		break;
+	case 'h':
+		explain(0);
+	default:
+		shorthand(o, c, value);
+	}
+}
+
 static void read_options(struct sim_options *o, int argc, char **argv)
 {
 	static const struct option names[] = {
 		{ "runs", required_argument, NULL, 'r' },
 		{ "ops", required_argument, NULL, 'o' },
 		{ "seed", required_argument, NULL, 's' },
-		{ "nodes", required_argument, NULL, 'n' },
-		{ "threads", required_argument, NULL, 't' },
-		{ "mode", required_argument, NULL, 'm' },
+		{ "scale", required_argument, NULL, 'c' },
+		{ "crash", required_argument, NULL, 'C' },
+		{ "net", no_argument, NULL, 'n' },
 		{ "set", required_argument, NULL, 'S' },
 		{ "trace", no_argument, NULL, 'T' },
 		{ "quiet", no_argument, NULL, 'q' },
 		{ "help", no_argument, NULL, 'h' },
+#define OPTION(name, row, unit, net, doc) \
+	{ #name, required_argument, NULL, SHORTHAND_##name },
+#include "sim_option.def"
 		{ NULL, 0, NULL, 0 }
 	};
 	int c;
 
-	while ((c = getopt_long(argc, argv, "", names, NULL)) != -1) {
-		switch (c) {
-		case 'r':
-			o->runs = number(optarg);
-			break;
-		case 'o':
-			o->ops = number(optarg);
-			break;
-		case 's':
-			o->seed = number(optarg);
-			break;
-		case 'n':
-			fix(o, "ranks", optarg);
-			break;
-		case 't':
-			fix(o, "threads", optarg);
-			break;
-		case 'm':
-			fix(o, "consistency", optarg);
-			break;
-		case 'S':
-			fix(o, "", optarg);
-			break;
-		case 'T':
-			o->trace = true;
-			break;
-		case 'q':
-			o->quiet = true;
-			break;
-		case 'h':
-			explain(0);
-		default:
-			explain(2);
-		}
-	}
+	while ((c = getopt_long(argc, argv, "", names, NULL)) != -1)
+		read_option(o, c, optarg);
 	if (optind < argc)
 		explain(2);
+}
+
+static uint64_t run_all(struct sim_run *run)
+{
+	const struct sim_options *o = run->options;
+	uint64_t runs;
+
+	for (runs = 0; o->ops ? run->ops < o->ops : runs < o->runs; runs++)
+		sim_run_once(run, o->seed + runs);
+	return runs;
+}
+
+static bool first_seed(uint64_t *seed)
+{
+	const char *given = getenv("SEED");
+
+	if (given) {
+		*seed = number(given);
+		return true;
+	}
+	if (getrandom(seed, sizeof(*seed), 0) < 0)
+		return false;
+	*seed >>= 16; /* shorter to type */
+	return true;
 }
 
 int main(int argc, char **argv)
@@ -252,23 +257,24 @@ int main(int argc, char **argv)
 	struct sim_options o = { .runs = 1000 };
 	struct dsm_stats stats = { 0 };
 	struct sim_run *run = calloc(1, sizeof(*run));
-	uint64_t runs = 0;
+	uint64_t runs;
 
-	if (!run || getrandom(&o.seed, sizeof(o.seed), 0) < 0)
+	if (!run || !first_seed(&o.seed))
 		return 2;
-	o.seed >>= 16; /* shorter to type */
 	read_options(&o, argc, argv);
-	/* Keep what a world needed for the next one. */
-	mallopt(M_MMAP_THRESHOLD, 1 << 30);
-	mallopt(M_TRIM_THRESHOLD, 1 << 30);
+	if (!o.scale) { /* keep what a world needed for the next one */
+		mallopt(M_MMAP_THRESHOLD, 1 << 30);
+		mallopt(M_TRIM_THRESHOLD, 1 << 30);
+	}
 	printf("SEED=0x%" PRIx64 "\n", o.seed);
 	fflush(stdout);
 	run->options = &o;
 	run->stats = &stats;
-	for (; o.ops ? run->ops < o.ops : runs < o.runs; runs++)
-		run_once(run, o.seed + runs);
+	runs = o.scale ? sim_scale(run, o.seed) : run_all(run);
 	printf("%" PRIu64 " runs, %" PRIu64 " operations, 0 violations\n", runs,
 	       run->ops);
+	if (o.net)
+		sim_print_wire(run);
 	if (!o.quiet)
 		print_stats(&stats);
 	free(run);

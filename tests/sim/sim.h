@@ -29,7 +29,7 @@ enum {
 	SIM_LOCKS_MAX = 16,
 	SIM_ALLOCS_MAX = 4,
 	SIM_ITEMS_MAX = 1024,
-	SIM_RANKS_MAX = 64,
+	SIM_RANKS_MAX = SUL_RANKS_MAX,
 	SIM_THREADS_MAX = 8,
 	SIM_NEST = 3
 };
@@ -56,6 +56,9 @@ struct sim_plan {
 /* What the command line fixes. */
 struct sim_options {
 	uint64_t seed, runs, ops;
+	uint64_t scale; /* 0: random programs */
+	uint64_t crashes; /* of each run, one after the other */
+	bool net;
 	const char *set[32]; /* name=value */
 	unsigned int nr_set;
 	bool trace, quiet;
@@ -63,6 +66,9 @@ struct sim_options {
 
 void sim_plan_make(struct sim_plan *p, uint64_t seed,
 		   const struct sim_options *o);
+/* Few small pages and many nodes. */
+void sim_plan_scale(struct sim_plan *p, uint64_t seed, uint64_t ranks,
+		    const struct sim_options *o);
 void sim_plan_print(const struct sim_plan *p);
 /* -ENOENT: no such name; -EINVAL: no such value. */
 int sim_plan_set(struct sim_plan *p, const char *pair);
@@ -156,6 +162,8 @@ struct sim_node {
 	struct sul_word made; /* allocations made by its first thread */
 	int rank;
 	uint8_t *access; /* enum dsm_access, per page */
+	bool gave_up; /* because another one is dead */
+	uint64_t gave_up_ns;
 };
 
 struct sim_thread {
@@ -168,6 +176,8 @@ struct sim_thread {
 	bool touched_rw;
 	uint32_t held[SIM_NEST], nr_held; /* indices of locks */
 	bool reading[SIM_NEST]; /* ... held for reading */
+	bool at_last; /* it has come to its last barrier ... */
+	bool ended; /* ... and left it */
 	const char *doing; /* for the report of a deadlock */
 	uint64_t doing_what;
 };
@@ -183,6 +193,12 @@ struct sim_run {
 	struct sim_thread thread[SIM_RANKS_MAX * SIM_THREADS_MAX];
 	uint64_t ops;
 	struct dsm_stats *stats; /* summed over runs */
+	struct sim_count {
+		uint64_t messages, bytes;
+	} of_barriers, of_locks; /* sim_scale.c: summed over nodes */
+	struct sul_simnet_stats wire; /* summed over runs */
+	struct sul_net_stats core;
+	uint64_t gave_up; /* nodes, of runs with a crash */
 };
 
 /* sim_node.c */
@@ -192,8 +208,27 @@ uint32_t sim_page(const struct sim_thread *t, const struct sim_item *it);
 uint64_t sim_load(struct sim_thread *t, const struct sim_item *it);
 void sim_store(struct sim_thread *t, const struct sim_item *it, uint64_t value);
 
+/* sim_run.c: all of a run; or its parts.  sim_world_run() returns when all
+ * threads have ended, and close when their nodes are in order. */
+void sim_run_once(struct sim_run *run, uint64_t seed);
+void sim_world_open(struct sim_run *run, void (*program)(void *arg));
+void sim_world_run(struct sim_run *run);
+void sim_world_close(struct sim_run *run);
+
+/* sim_scale.c: barriers and locks on many nodes; how many runs. */
+uint64_t sim_scale(struct sim_run *run, uint64_t seed);
+
 /* sim_program.c: a thread's program; @arg is its struct sim_thread. */
 void sim_program(void *arg);
+
+/* sim_net.c */
+/* A call on @n failed because of another node: the process of @n ends.  Unless
+ * that node has crashed, it must not have. */
+_Noreturn void sim_give_up(struct sim_node *n, int err, const char *text);
+/* After a crash: has everybody else ended, in time, and why? */
+void sim_check_crash(struct sim_run *run);
+void sim_add_wire(struct sim_run *run); /* to what is printed */
+void sim_print_wire(const struct sim_run *run);
 
 /* sim_check.c: when all has ended, are the nodes in order? */
 void sim_check(struct sim_run *run);

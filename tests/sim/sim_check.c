@@ -77,7 +77,10 @@ static void check_unit(struct sim_node *n, uint32_t unit)
 	expect(n, unit, copy == dsm_bits_test(&d->cached, unit),
 	       "the set of cached units is wrong");
 	for (uint32_t i = 0; i < dsm_unit_pages(d, unit); i++)
-		expect(n, unit, n->access[unit + i] == access_of(s),
+		expect(n, unit,
+		       n->access[unit + i] == access_of(s) ||
+			       (n->access[unit + i] == DSM_ACCESS_NONE &&
+				dsm_view_hidden(d, unit)),
 		       "the access right is wrong");
 	if (copy)
 		check_copy(n, unit);
@@ -86,7 +89,7 @@ static void check_unit(struct sim_node *n, uint32_t unit)
 static void check_node(struct sim_node *n)
 {
 	struct dsm_node *d = n->dsm;
-	uint64_t cached = 0;
+	uint64_t cached = 0, watched = 0, borders = 0;
 
 	for (uint32_t u = 0; u < d->pages; u += dsm_unit_pages(d, u)) {
 		if (dsm_home(d, u) < 0) {
@@ -97,7 +100,21 @@ static void check_node(struct sim_node *n)
 		check_unit(n, u);
 		if (dsm_bits_test(&d->cached, u))
 			cached += dsm_unit_pages(d, u);
+		if (dsm_bits_test(&d->watched, u))
+			watched += dsm_unit_pages(d, u);
 	}
+	for (uint32_t p = 1; p < d->pages; p++)
+		borders += n->access[p - 1] != n->access[p];
+	if (borders != d->borders ||
+	    memcmp(n->access, d->access, d->pages) != 0)
+		sim_violation(n->run,
+			      "at the end node %d counts %u borders of %u",
+			      n->rank, (uint32_t)d->borders, (uint32_t)borders);
+	if (watched != d->watched_pages)
+		sim_violation(
+			n->run,
+			"at the end node %d counts %u watched pages of %u",
+			n->rank, (uint32_t)d->watched_pages, (uint32_t)watched);
 	if (cached != d->cached_pages || d->pending.members ||
 	    d->marked.members)
 		sim_violation(

@@ -13,14 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void protect(void *ctx, uint32_t page, uint32_t pages,
-		    enum dsm_access access)
+static int protect(void *ctx, uint32_t page, uint32_t pages,
+		   enum dsm_access access)
 {
 	struct sim_node *n = ctx;
 
 	sim_trace(n->run, "node %d: pages %u+%u access %d", n->rank, page,
 		  pages, (int)access);
 	memset(n->access + page, (int)access, pages);
+	return 0;
 }
 
 static void enter(void *ctx)
@@ -57,14 +58,15 @@ static uint64_t now_ns(void *ctx)
 {
 	struct sim_node *n = ctx;
 
-	return sul_sim_steps(n->run->world);
+	return n->run->plan.net ? sul_simnet_now_ns(n->run->world) :
+				  sul_sim_steps(n->run->world);
 }
 
 __attribute__((noreturn)) static void fail(void *ctx, int err, const char *text)
 {
 	struct sim_node *n = ctx;
 
-	sim_violation(n->run, "node %d gave up: %s (%d)", n->rank, text, err);
+	sim_give_up(n, err, text);
 }
 
 static void point(void *ctx)
@@ -110,7 +112,7 @@ void sim_node_open(struct sim_run *run, int rank)
 				     .page_shift = (uint32_t)p->page_shift,
 				     .env = &env,
 				     .env_ctx = n };
-	struct sul_config port = { .carrier = "sim",
+	struct sul_config port = { .carrier = p->net ? "simnet" : "sim",
 				   .sim = run->world,
 				   .rank = rank,
 				   .ranks = (int)p->ranks };
@@ -120,6 +122,9 @@ void sim_node_open(struct sim_run *run, int rank)
 	must(run, sul_open(&n->port, &port), "opening a port");
 	must(run, dsm_node_open(&n->dsm, &c, n->port), "opening a node");
 	n->dsm->threads = (uint32_t)p->threads;
+	n->dsm->watch_min = (uint32_t)p->watch_min;
+	n->dsm->news_slots = (uint32_t)p->news_slots;
+	n->dsm->stretch_shift = (uint32_t)(p->order + p->stretch);
 	start_epoch(n->dsm, (uint32_t)p->epoch);
 	n->access = calloc(n->dsm->pages, 1);
 	for (uint32_t i = 0; i < n->dsm->pages; i++)

@@ -11,9 +11,15 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum {
+	RANKS_DRAWN = 64, /* more take too long; see sim_scale.c */
+	RANKS_DRAWN_NET = 16
+};
 
 uint64_t sim_random(struct sim_rng *r) /* splitmix64 */
 {
@@ -52,7 +58,7 @@ static void draw_size(struct sim_plan *p, struct sim_rng *r)
 	p->epochs = PICK(r, 2, 4, 6, 6, 12, 30);
 	p->length = PICK(r, 4, 4, 12, 12, 40);
 	if (dice == 0)
-		p->ranks = from_to(r, 17, SIM_RANKS_MAX);
+		p->ranks = from_to(r, 17, RANKS_DRAWN);
 	else if (dice < 16)
 		p->ranks = from_to(r, 5, 16);
 	if (p->ranks > 16)
@@ -85,6 +91,9 @@ static void draw_chance(struct sim_plan *p, struct sim_rng *r)
 	p->rejoin_ppm = PICK(r, 0, 0, 0, 300000);
 	p->epoch = PICK(r, 1, 1, (1u << 22) - 1, (1u << 22) - 3);
 	p->probe = PICK(r, 0, 1, 2, 4);
+	p->stretch = PICK(r, 1, 1, 2, 3);
+	p->news_slots = PICK(r, 1, 1, 2, DSM_NEWS_SLOTS);
+	p->watch_min = PICK(r, 0, 2, DSM_WATCH_MIN);
 }
 
 static void draw_config(struct sim_plan *p, struct sim_rng *r)
@@ -96,14 +105,49 @@ static void draw_config(struct sim_plan *p, struct sim_rng *r)
 	c->keep = PICK(r, 0, 0, 1, 2, 3, 8);
 	c->migrate = sim_below(r, 2);
 	c->watch = PICK(r, 0, 0, 1, 100);
+	c->watch_new = PICK(r, 0, 1, 4, 1024);
+	c->mappings = PICK(r, 0, 0, 2, 4, 10);
 	c->prefetch = PICK(r, 0, 1, 3, 64);
+	c->history = PICK(r, 0, 1, 4, 64);
 	c->predict = sim_below(r, 2);
 	c->log = PICK(r, 16, 16, 40, 65536 >> 6);
 	c->releases = PICK(r, 4, 4, 10, 1024);
 	c->names = 512;
+	c->carry = PICK(r, 0, 1, 3, 16, 64);
 	c->tree = from_to(r, 1, 8);
 	c->cache = PICK(r, 1, 2, 3, 8, 1000, 1000);
 	c->populate = c->block = DSM_CONFIG_PAGE;
+}
+
+#define MS(n) (UINT64_C(1000000) * (n))
+
+/* Faults last less than the silence after which a peer is dead; larger pages
+ * than elsewhere, for packets that hold but a part of one. */
+static void draw_net(struct sim_plan *p, struct sim_rng *r)
+{
+	p->net = 1;
+	if (p->ranks > RANKS_DRAWN_NET)
+		p->ranks = RANKS_DRAWN_NET;
+	p->page_shift = PICK(r, 6, 7, 7, 9, 11);
+	p->latency_ns = PICK(r, 2000, 20000, 100000);
+	p->jitter_ns = PICK(r, 0, 5000, 100000, MS(1));
+	p->think_ns = PICK(r, 200, 2000, 20000);
+	p->loss_ppm = PICK(r, 0, 1000, 10000, 50000, 100000);
+	p->dup_ppm = PICK(r, 0, 10000, 50000, 300000);
+	p->late_ppm = PICK(r, 0, 0, 50000, 300000);
+	p->late_ns = PICK(r, 100000, MS(1), MS(20));
+	p->corrupt_ppm = PICK(r, 0, 0, 10000, 100000);
+	p->cut_ns = PICK(r, 0, 0, MS(20), MS(500));
+	p->cut_for_ns = PICK(r, MS(5), MS(100), MS(1500));
+	p->stop_ns = PICK(r, 0, 0, MS(20), MS(500));
+	p->stop_for_ns = PICK(r, MS(5), MS(100), MS(1500));
+	p->room = PICK(r, 8, 64, 1024);
+	p->packet_bytes = PICK(r, SUL_NET_PACKET_MIN, 1472, SUL_NET_PACKET_MAX);
+	p->span = PICK(r, SUL_NET_SPAN_MIN, 16, 64, SUL_NET_SPAN_MAX);
+	p->auth = PICK(r, SUL_NET_AUTH_MAC, SUL_NET_AUTH_MAC, SUL_NET_AUTH_OFF);
+	p->paths = PICK(r, 1, 1, 2, SUL_NET_PATHS_MAX);
+	p->silence_ns = MS(10000);
+	p->cancel_ns = MS(1000);
 }
 
 /* Room for all allocations, whatever their units become. */
@@ -128,6 +172,18 @@ static void draw_locks(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
+/* What the command line fixes, and what follows from the rest. */
+static void complete(struct sim_plan *p, struct sim_rng *rng,
+		     const struct sim_options *o)
+{
+	for (unsigned int i = 0; i < o->nr_set; i++)
+		sim_plan_set(p, o->set[i]);
+	draw_locks(p, rng);
+	p->cfg.threads = p->threads;
+	p->cfg.region = region_pages(p) << p->page_shift;
+	p->cfg.cache <<= p->page_shift;
+}
+
 void sim_plan_make(struct sim_plan *p, uint64_t seed,
 		   const struct sim_options *o)
 {
@@ -137,21 +193,71 @@ void sim_plan_make(struct sim_plan *p, uint64_t seed,
 	draw_size(p, &rng);
 	draw_chance(p, &rng);
 	draw_config(p, &rng);
-	for (unsigned int i = 0; i < o->nr_set; i++)
-		sim_plan_set(p, o->set[i]);
-	draw_locks(p, &rng);
-	p->cfg.threads = p->threads;
-	p->cfg.region = region_pages(p) << p->page_shift;
-	p->cfg.cache <<= p->page_shift;
+	if (o->net)
+		draw_net(p, &rng);
+	complete(p, &rng, o);
 }
+
+void sim_plan_scale(struct sim_plan *p, uint64_t seed, uint64_t ranks,
+		    const struct sim_options *o)
+{
+	struct sim_rng rng = { seed };
+
+	*p = (struct sim_plan){ .ranks = ranks,
+				.threads = 1,
+				.locks = o->net ? SIM_LOCKS_MAX : 3,
+				.page_shift = 6,
+				.allocs = 1,
+				.units = 64,
+				.epochs = 4,
+				.piece_ppm = 50000,
+				.epoch = 1,
+				.cfg = { .log = 64,
+					 .carry = 16,
+					 .releases = 16,
+					 .names = 16,
+					 .tree = 4,
+					 .cache = 1000,
+					 .populate = DSM_CONFIG_PAGE,
+					 .block = DSM_CONFIG_PAGE },
+				.net = o->net,
+				.latency_ns = 20000,
+				.jitter_ns = 20000,
+				.think_ns = 1000,
+				.packet_bytes = SUL_NET_PACKET_MIN,
+				.span = SUL_NET_SPAN_MIN,
+				.paths = 1,
+				.silence_ns = MS(10000) };
+	complete(p, &rng, o);
+}
+
+/* --- values by their names -------------------------------------------------------- */
+
+struct field {
+	const char *name, *words; /* "first|second", for 0, 1; or "" */
+	size_t at; /* in struct sim_plan */
+};
+
+static const struct field fields[] = {
+#define PLAN(name, doc) { #name, "", offsetof(struct sim_plan, name) },
+#include "sim_plan.def"
+#define CFG(type, name, when, dflt, min, max, words, doc) \
+	{ #name, words, offsetof(struct sim_plan, cfg.name) },
+#include "dsm_config.def"
+};
+
+enum {
+	FIELDS = sizeof(fields) / sizeof(fields[0])
+};
 
 void sim_plan_print(const struct sim_plan *p)
 {
-#define PLAN(name, doc) printf(" " #name "=%" PRIu64, p->name);
-#include "sim_plan.def"
-#define CFG(type, name, when, dflt, min, max, words, doc) \
-	printf(" " #name "=%" PRIu64, p->cfg.name);
-#include "dsm_config.def"
+	for (int i = 0; i < FIELDS; i++) {
+		const void *value = (const char *)p + fields[i].at;
+
+		printf(" %s=%" PRIu64, fields[i].name,
+		       *(const uint64_t *)value);
+	}
 	printf("\n");
 }
 
@@ -192,14 +298,12 @@ int sim_plan_set(struct sim_plan *p, const char *pair)
 
 	if (!len)
 		return -EINVAL;
-#define SAME(name) (len == sizeof(#name) - 1 && !memcmp(pair, #name, len))
-#define PLAN(name, doc) \
-	if (SAME(name)) \
-		return parse("", eq + 1, &p->name);
-#include "sim_plan.def"
-#define CFG(type, name, when, dflt, min, max, words, doc) \
-	if (SAME(name))                                   \
-		return parse(words, eq + 1, &p->cfg.name);
-#include "dsm_config.def"
+	for (int i = 0; i < FIELDS; i++) {
+		void *value = (char *)p + fields[i].at;
+
+		if (len == strlen(fields[i].name) &&
+		    !memcmp(pair, fields[i].name, len))
+			return parse(fields[i].words, eq + 1, value);
+	}
 	return -ENOENT;
 }

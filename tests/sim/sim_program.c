@@ -506,6 +506,8 @@ void sim_program(void *arg)
 			reallocate(t, e);
 		vary(t);
 	}
+	t->at_last = true;
 	meet(t, DSM_MEET_BARRIER);
+	t->ended = true;
 	doing(t, "has ended", 0);
 }

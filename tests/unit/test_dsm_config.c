@@ -29,10 +29,12 @@ enum type {
 	BYTES,
 	POW2,
 	BOOL,
-	ENUM
+	ENUM,
+	TEXT
 };
 enum when {
 	START,
+	HOST,
 	ANY
 };
 
@@ -78,8 +80,29 @@ static void check_ends(size_t i)
 static void both_ends_of_every_range_are_taken_and_no_more(void)
 {
 	for (size_t i = 0; i < DSM_CONFIG_NR; i++)
-		if (rows[i].type != ENUM)
+		if (rows[i].type != ENUM && rows[i].type != TEXT)
 			check_ends(i);
+}
+
+static void a_text_is_taken_as_it_is_and_its_length_is_the_value(void)
+{
+	struct dsm_settings s = defaults();
+	char longest[DSM_CONFIG_TEXT_MAX + 2];
+
+	CU_ASSERT_EQUAL(set(&s, "links", "eth0,192.0.2.0/24,fe80::1"), 0);
+	ASSERT_TEXT(s.value.links_text, "eth0,192.0.2.0/24,fe80::1");
+	CU_ASSERT_EQUAL(s.value.links, 25);
+	CU_ASSERT_EQUAL(set(&s, "links", "lo"), 0);
+	ASSERT_TEXT(s.value.links_text, "lo");
+	CU_ASSERT_EQUAL(s.value.links_text[3], 0); /* nothing is left over */
+	CU_ASSERT_EQUAL(set(&s, "links", ""), 0);
+	ASSERT_TEXT(s.value.links_text, "");
+	memset(longest, 'x', sizeof(longest));
+	longest[DSM_CONFIG_TEXT_MAX + 1] = 0;
+	CU_ASSERT_EQUAL(set(&s, "links", longest), -ERANGE);
+	longest[DSM_CONFIG_TEXT_MAX] = 0;
+	CU_ASSERT_EQUAL(set(&s, "links", longest), 0);
+	ASSERT_TEXT(s.value.links_text, longest);
 }
 
 static void sizes_take_a_unit_in_either_case(void)
@@ -144,8 +167,8 @@ static void an_unknown_name_is_refused_with_the_nearest(void)
 	ASSERT_REFUSED(s, set(&s, "Region", "1g"), -ENOENT,
 		       "--set 'Region' is not a parameter; the nearest is "
 		       "'region'" SEE);
-	ASSERT_REFUSED(s, set(&s, "spin", "1"), -ENOENT,
-		       "--set 'spin' is not a parameter; the nearest is "
+	ASSERT_REFUSED(s, set(&s, "spinus", "1"), -ENOENT,
+		       "--set 'spinus' is not a parameter; the nearest is "
 		       "'spin_us'" SEE);
 	CU_ASSERT_EQUAL(set(&s, "", "1"), -ENOENT);
 }
@@ -157,6 +180,9 @@ static void an_unknown_name_is_refused_with_the_nearest(void)
 	"': must be a power of two from 4k to 2m (bytes, or with k, m, g or t)"
 #define YESNO "': must be yes or no (or on, off, 1, 0)"
 #define CHOICE "': must be one of never, always, adaptive"
+#define NAMES                                                                      \
+	"': must be interfaces, addresses or prefixes, with commas between them; " \
+	"at most 120 characters, and neither blanks nor #"
 static const struct {
 	const char *name, *value;
 	int code;
@@ -201,6 +227,12 @@ static const struct {
 	{ "update", "1", -EINVAL, CHOICE },
 	{ "update", "alwayss", -EINVAL, CHOICE },
 	{ "update", "always|never", -EINVAL, CHOICE },
+	{ "carrier", "tcp", -EINVAL, "': must be one of auto, shm, udp, kmod" },
+	{ "auth", "none", -EINVAL, "': must be one of mac, off, aead" },
+	{ "silence", "0", -ERANGE,
+	  "': must be a number from 1 to 3600 (seconds)" },
+	{ "links", "eth0 eth1", -EINVAL, NAMES },
+	{ "links", "eth0#", -EINVAL, NAMES },
 };
 
 static void a_bad_value_is_refused_with_what_is_allowed(void)
@@ -268,7 +300,7 @@ static void what_is_fixed_cannot_change_while_the_job_runs(void)
 		uint64_t was = value_of(&s, i);
 		char value[32];
 
-		if (rows[i].when != START)
+		if (rows[i].when == ANY || rows[i].type == TEXT)
 			continue;
 		number(value, rows[i].max);
 		CU_ASSERT_EQUAL(dsm_config_change(&s, rows[i].name, value, err),
@@ -350,6 +382,21 @@ static void the_smallest_cache_has_sixteen_units(void)
 	CU_ASSERT_EQUAL(dsm_config_cache_min(&s.value, 256), 32 << 20);
 }
 
+static void what_is_found_out_by_0_has_a_least_value_otherwise(void)
+{
+	struct dsm_settings s = defaults();
+
+	CU_ASSERT_EQUAL(set(&s, "mtu", "575"), 0);
+	ASSERT_REFUSED(s, dsm_config_check(&s, err), -ERANGE,
+		       "mtu=575 (jiarun --set) must be 0 or at least 576");
+	CU_ASSERT_EQUAL(set(&s, "mtu", "576"), 0);
+	CU_ASSERT_EQUAL(set(&s, "flight", "7"), 0);
+	ASSERT_REFUSED(s, dsm_config_check(&s, err), -ERANGE,
+		       "flight=7 (jiarun --set) must be 0 or at least 8");
+	CU_ASSERT_EQUAL(set(&s, "flight", "8"), 0);
+	CU_ASSERT_EQUAL(dsm_config_check(&s, err), 0);
+}
+
 /* --- comparing ------------------------------------------------------------- */
 
 static void ranks_that_agree_are_equal_wherever_their_values_came_from(void)
@@ -381,6 +428,16 @@ static void the_first_difference_is_named_with_both_values(void)
 			 "11; all ranks must have the same");
 }
 
+static void hosts_may_differ_in_what_is_their_own(void)
+{
+	struct dsm_settings a = defaults(), b = defaults();
+
+	CU_ASSERT_EQUAL(set(&a, "links", "eth0"), 0);
+	CU_ASSERT_EQUAL(set(&b, "links", "eth1"), 0);
+	CU_ASSERT_EQUAL(set(&b, "mtu", "1500"), 0);
+	CU_ASSERT_EQUAL(dsm_config_compare(&a.value, 0, &b.value, 1, err), 0);
+}
+
 static void no_row_escapes_the_comparison(void)
 {
 	for (size_t i = 0; i < DSM_CONFIG_NR; i++) {
@@ -388,6 +445,8 @@ static void no_row_escapes_the_comparison(void)
 		unsigned char bytes[sizeof(struct dsm_config)];
 		struct dsm_config back;
 
+		if (rows[i].when == HOST)
+			continue;
 		/* As it travels: bytes. */
 		memcpy(bytes, &b.value, sizeof(bytes));
 		bytes[i * 8] ^= 1;
@@ -402,6 +461,8 @@ CU_TestInfo test_dsm_config[] = {
 	  the_defaults_are_those_of_the_table_and_fit },
 	{ "both ends of every range are taken and no more",
 	  both_ends_of_every_range_are_taken_and_no_more },
+	{ "a text is taken as it is and its length is the value",
+	  a_text_is_taken_as_it_is_and_its_length_is_the_value },
 	{ "sizes take a unit in either case",
 	  sizes_take_a_unit_in_either_case },
 	{ "yes and no have three forms each",
@@ -424,10 +485,14 @@ CU_TestInfo test_dsm_config[] = {
 	  values_that_do_not_fit_are_refused_with_both_and_their_origin },
 	{ "the smallest cache has sixteen units",
 	  the_smallest_cache_has_sixteen_units },
+	{ "what is found out by 0 has a least value otherwise",
+	  what_is_found_out_by_0_has_a_least_value_otherwise },
 	{ "ranks that agree are equal wherever their values came from",
 	  ranks_that_agree_are_equal_wherever_their_values_came_from },
 	{ "the first difference is named with both values",
 	  the_first_difference_is_named_with_both_values },
+	{ "hosts may differ in what is their own",
+	  hosts_may_differ_in_what_is_their_own },
 	{ "no row escapes the comparison", no_row_escapes_the_comparison },
 	CU_TEST_INFO_NULL,
 };

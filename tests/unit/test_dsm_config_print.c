@@ -26,6 +26,7 @@ static void the_printed_values_read_back_are_the_same(void)
 	CU_ASSERT_EQUAL(set(&s, "update", "never"), 0);
 	CU_ASSERT_EQUAL(set(&s, "signals", "off"), 0);
 	CU_ASSERT_EQUAL(set(&s, "keep", "0"), 0);
+	CU_ASSERT_EQUAL(set(&s, "links", "eth0,lo"), 0);
 	text = printed(dsm_config_values, &s);
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "\ncache=1234567\n"));
 	CU_ASSERT(!strncmp(text, "region=64g\n", 11));
@@ -33,6 +34,7 @@ static void the_printed_values_read_back_are_the_same(void)
 	CU_ASSERT_EQUAL(read_text(&back, text), 0);
 	CU_ASSERT_EQUAL(dsm_config_compare(&s.value, 0, &back.value, 1, err),
 			0);
+	ASSERT_TEXT(back.value.links_text, "eth0,lo");
 	drop_folder();
 	free(text);
 }
@@ -107,6 +109,9 @@ static void the_list_has_a_line_per_parameter_in_columns(void)
 	    "any", "adaptive", "default");
 	ROW(signals, "signals", "yes/no", "yes", "yes|no", "start", "yes",
 	    "default");
+	ROW(links, "links", "text", "",
+	    "interfaces, addresses or prefixes, with commas between them",
+	    "host", "", "default");
 	ROW(block, "block", "size 2^n", "4k", "4k..2m", "any", "4k",
 	    "job.conf:12");
 	CU_ASSERT_PTR_NOT_NULL(
@@ -144,6 +149,9 @@ static void the_manual_has_every_parameter_and_variable(void)
 		text, ".TP\n.B tree\nchildren of a node in the barrier tree.\n"
 		      "Default 4; a number from 1 to 64 (children).\n"
 		      "Fixed once the job runs.\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(
+		text, "Default nothing; interfaces, addresses or prefixes"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "May differ between hosts.\n"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "\\-\\-nodes=1"));
 	CU_ASSERT_PTR_NULL(strstr(text, " --"));
 	CU_ASSERT_PTR_NULL(strstr(text, "\n'"));

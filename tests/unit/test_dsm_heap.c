@@ -82,7 +82,7 @@ enum {
 /* Everything given back leaves one piece; nothing is given out twice. */
 static void random_use_never_overlaps_and_leaves_one_piece(void)
 {
-	const char *env = getenv("UNIT_SEED");
+	const char *env = getenv("SEED");
 	unsigned int seed = env ? (unsigned int)strtoul(env, NULL, 0) : 7u;
 	uint32_t at[TAKEN], len[TAKEN] = { 0 };
 	char used[PAGES] = { 0 };

@@ -75,6 +75,78 @@ static void attach__without_launcher(void)
 	sul_job_close(job);
 }
 
+static void attach__as_a_child_of_a_rank(void)
+{
+	struct sul_job *job;
+
+	setenv(SUL_JOB_ENV, SUL_JOB_NONE, 1);
+	REQUIRE(sul_job_attach(&job) == 0);
+	CU_ASSERT_EQUAL(sul_job_ranks(job), 1);
+	CU_ASSERT_FALSE(sul_job_launched(job));
+	unsetenv(SUL_JOB_ENV);
+	sul_job_close(job);
+}
+
+/* As a rank does that has found the descriptor somewhere. */
+static void open__a_block_that_somebody_has_made(void)
+{
+	struct sul_job *job, *mine = NULL, *twin;
+	int fd;
+
+	REQUIRE(sul_job_create(&job, 3) == 0);
+	fd = dup(sul_job_fd(job));
+	CU_ASSERT_EQUAL(sul_job_open(&mine, fd, 2), -EBADF);
+	CU_ASSERT_EQUAL(sul_job_open(&mine, fd, 0), -EINVAL);
+	CU_ASSERT_EQUAL(sul_job_open(&mine, STDIN_FILENO, 3), -EBADF);
+	CU_ASSERT_PTR_NULL(mine);
+	REQUIRE(sul_job_open(&mine, fd, 3) == 0);
+	CU_ASSERT_EQUAL(sul_job_self(mine), -1);
+	CU_ASSERT_EQUAL(sul_job_enter(mine, 3), -EINVAL);
+	CU_ASSERT_EQUAL(sul_job_enter(mine, 2), 0);
+	CU_ASSERT_EQUAL(sul_job_self(mine), 2);
+	CU_ASSERT_FALSE(sul_job_launched(mine));
+	CU_ASSERT(sul_job_fd(mine) >= 200);
+	CU_ASSERT_EQUAL(fcntl(sul_job_fd(mine), F_GETFD), FD_CLOEXEC);
+	CU_ASSERT_EQUAL(sul_job_rank(job, 2)->state, SUL_RANK_UP);
+	REQUIRE(sul_job_open(&twin, dup(sul_job_fd(job)), 3) == 0);
+	CU_ASSERT_EQUAL(sul_job_enter(twin, 2), -EBUSY);
+	sul_job_close(twin);
+	sul_job_close(mine);
+	sul_job_close(job);
+}
+
+static int told;
+
+static void say(const char *text)
+{
+	told += !strcmp(text, "tell it");
+}
+
+static int tell_and_count(struct sul_job *job)
+{
+	bool teller = sul_job_tell(job, say);
+
+	if (teller)
+		sul_job_rank(job, sul_job_self(job))->counters[0] = 1;
+	return told == teller ? 0 : 1;
+}
+
+static void tell__one_of_all_does(void)
+{
+	uint64_t tellers = 0;
+	struct sul_job *job;
+
+	REQUIRE(sul_job_create(&job, 8) == 0);
+	sul_job_fail(job, 0, 1, "tell it");
+	CU_ASSERT_EQUAL(run_ranks(job, tell_and_count), 0);
+	for (int r = 0; r < 8; r++)
+		tellers += sul_job_rank(job, r)->counters[0];
+	CU_ASSERT_EQUAL(tellers, 1);
+	CU_ASSERT_FALSE(sul_job_tell(job, say));
+	CU_ASSERT_EQUAL(told, 0);
+	sul_job_close(job);
+}
+
 static void hand_over__not_a_rank(void)
 {
 	struct sul_job *job;
@@ -238,10 +310,64 @@ static void fail__a_long_text_is_cut_and_errno_kept(void)
 	sul_job_close(job);
 }
 
+static void mirror__a_rank_of_another_host(void)
+{
+	struct sul_job *job, *mine;
+	struct sul_job_rank theirs = { .state = SUL_RANK_READY, .pid = 77 };
+	unsigned char key[SUL_JOB_KEY_BYTES] = { 1, 2, 3 };
+
+	REQUIRE(sul_job_create(&job, 2) == 0);
+	sul_job_set_host(job, 1);
+	sul_job_set_key(job, key);
+	sul_job_place(job, 0, 0, "front");
+	sul_job_place(job, 1, 1, "back");
+	CU_ASSERT_TRUE(sul_job_far(job, 0));
+	CU_ASSERT_FALSE(sul_job_far(job, 1));
+	REQUIRE(sul_job_hand_over(job, 1) == 0);
+	REQUIRE(sul_job_attach(&mine) == 0);
+	CU_ASSERT_EQUAL(memcmp(sul_job_key(mine), key, sizeof(key)), 0);
+	sul_job_set_state(mine, SUL_RANK_READY);
+	CU_ASSERT_EQUAL(sul_job_wait_all(mine, SUL_RANK_READY, 0, NULL),
+			-ETIMEDOUT);
+	strcpy(theirs.host_name, "nonsense");
+	theirs.host = 1;
+	theirs.blob[5] = 55;
+	sul_job_mirror(job, 0, &theirs);
+	CU_ASSERT_EQUAL(sul_job_wait_all(mine, SUL_RANK_READY, 0, NULL), 0);
+	CU_ASSERT_EQUAL(sul_job_rank(mine, 0)->blob[5], 55);
+	CU_ASSERT_EQUAL(sul_job_rank(mine, 0)->pid, 77);
+	ASSERT_TEXT(sul_job_rank(mine, 0)->host_name, "front");
+	theirs.state = SUL_RANK_UP;
+	sul_job_mirror(job, 0, &theirs);
+	CU_ASSERT_EQUAL(sul_job_rank(mine, 0)->state, SUL_RANK_READY);
+	sul_job_close(mine);
+	sul_job_close(job);
+}
+
+static void create__every_job_has_a_key_of_its_own(void)
+{
+	struct sul_job *one, *two;
+
+	REQUIRE(sul_job_create(&one, 1) == 0);
+	REQUIRE(sul_job_create(&two, 1) == 0);
+	CU_ASSERT_NOT_EQUAL(memcmp(sul_job_key(one), sul_job_key(two),
+				   SUL_JOB_KEY_BYTES),
+			    0);
+	sul_job_close(one);
+	sul_job_close(two);
+}
+
 CU_TestInfo test_sul_job[] = {
+	{ "mirror__a_rank_of_another_host", mirror__a_rank_of_another_host },
+	{ "create__every_job_has_a_key_of_its_own",
+	  create__every_job_has_a_key_of_its_own },
 	{ "create__out_of_range", create__out_of_range },
 	{ "create__is_nobodys_rank", create__is_nobodys_rank },
 	{ "attach__without_launcher", attach__without_launcher },
+	{ "attach__as_a_child_of_a_rank", attach__as_a_child_of_a_rank },
+	{ "open__a_block_that_somebody_has_made",
+	  open__a_block_that_somebody_has_made },
+	{ "tell__one_of_all_does", tell__one_of_all_does },
 	{ "hand_over__not_a_rank", hand_over__not_a_rank },
 	{ "attach__a_rank_that_is_there_already",
 	  attach__a_rank_that_is_there_already },

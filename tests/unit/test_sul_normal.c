@@ -77,7 +77,7 @@ static bool untouched(const unsigned char *buf, size_t from, size_t to)
 	return true;
 }
 
-static const size_t sizes[] = { 0, 1, 4095, 16384, 16385, MOST };
+static const size_t sizes[] = { 0, 1, 4095, 65536, 65537, MOST };
 enum {
 	SIZES = sizeof(sizes) / sizeof(sizes[0])
 };
@@ -120,6 +120,49 @@ static int every_size(struct sul_port *p, void *ctx)
 static void a_message_lies_in_the_posted_buffer(void)
 {
 	in_every_world_and_way((struct bench){ .ranks = 2 }, every_size);
+}
+
+/* Over a line so long that everything else takes no time. */
+static int send_over_a_long_line(struct sul_port *p, void *ctx)
+{
+	size_t len = *(size_t *)ctx, came = 0;
+	unsigned char *buf = zeros(MOST);
+	int err;
+
+	MUST(buf);
+	if (!sul_rank(p)) {
+		err = sul_recv_post(p, 0, buf, len) ?:
+			      sul_recv_wait(p, 0, NULL, &came, -1);
+		MUST(err || (came == len && holds(buf, len, 1)));
+	} else {
+		fill(buf, len, 1);
+		err = sul_send_large(p, 0, 0, buf, len, -1);
+	}
+	free(buf);
+	return err;
+}
+
+static uint64_t round_trips_of(size_t len)
+{
+	struct sul_simnet_config line = bench_quiet_wire();
+	struct bench b = { .ranks = 2, .wire = &line };
+
+	line.latency_ns = 1000000;
+	line.packet_bytes = 8972;
+	line.span = 1024;
+	CU_ASSERT_EQUAL(bench_run(BENCH_NET, &b, send_over_a_long_line, &len),
+			0);
+	return b.net.now_ns / (2 * line.latency_ns);
+}
+
+static void a_large_message_does_not_wait_for_each_of_its_pieces(void)
+{
+	uint64_t one = round_trips_of(65536), four = round_trips_of(4 * 65536);
+
+	/* As many, but for a window that has to grow first. */
+	printf("(%llu and %llu round trips) ", (unsigned long long)one,
+	       (unsigned long long)four);
+	CU_ASSERT(four <= one + 3);
 }
 
 /* Both post, both send, and only then both wait. */
@@ -390,7 +433,7 @@ static int nonsense(struct sul_port *p, void *ctx)
 	for (size_t i = 0; i < sizeof(far) / sizeof(far[0]); i++) {
 		MUST(!sul_recv_post(p, 0, buf, 8));
 		claim_own(o, SUL_POST_CLAIMED);
-		o->piece = far[i];
+		o->piece[(o->info.filled.value + 1) % SUL_PIECES] = far[i];
 		o->info.filled.value++;
 		MUST(sul_poll(p) == 0);
 		MUST(dropped(p) == ++seen);
@@ -400,6 +443,16 @@ static int nonsense(struct sul_port *p, void *ctx)
 		MUST(sul_recv_wait(p, 0, NULL, NULL, 0) == -EIO);
 		MUST(dropped(p) == ++seen);
 	}
+	/* More pieces than there are places. */
+	MUST(!sul_recv_post(p, 0, buf, 8));
+	claim_own(o, SUL_POST_CLAIMED);
+	o->info.filled.value += SUL_PIECES + 1;
+	MUST(sul_poll(p) == 0);
+	MUST(dropped(p) == ++seen);
+	MUST(o->info.taken == o->info.filled.value);
+	MUST(untouched(buf, 0, sizeof(buf)));
+	claim_own(o, SUL_POST_DONE);
+	MUST(sul_recv_wait(p, 0, NULL, NULL, 0) == -EIO);
 	return 0;
 }
 
@@ -411,6 +464,8 @@ static void what_makes_no_sense_is_counted_and_dropped(void)
 CU_TestInfo test_sul_normal[] = {
 	{ "a message lies in the posted buffer",
 	  a_message_lies_in_the_posted_buffer },
+	{ "a large message does not wait for each of its pieces",
+	  a_large_message_does_not_wait_for_each_of_its_pieces },
 	{ "ranks that send to each other do not lock up",
 	  ranks_that_send_to_each_other_do_not_lock_up },
 	{ "senders take turns on a channel", senders_take_turns_on_a_channel },

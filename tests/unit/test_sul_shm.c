@@ -15,12 +15,12 @@
 #include <unistd.h>
 
 #include "sul_bench.h"
+#include "sul_clock.h"
 #include "tests.h"
 
 static void with_processes(struct bench b, bench_fn *fn)
 {
-	if (bench_has(BENCH_PROCESSES))
-		CU_ASSERT_EQUAL(bench_run(BENCH_PROCESSES, &b, fn, NULL), 0);
+	bench_in(BENCH_PROCESSES, b, fn, NULL);
 }
 
 /* --- atomics ------------------------------------------------------------------ */
@@ -232,15 +232,80 @@ static void hot_memory_needs_no_system_call(void)
 		bench_run(BENCH_PROCESSES, &b, cold_operation, NULL), 0);
 }
 
-/* --- sleeping ------------------------------------------------------------------------ */
+/* --- pages of others -------------------------------------------------------------- */
 
-static uint64_t now_ns(void)
+enum {
+	CHUNK = 4 /* pages */
+};
+
+static int get_page(struct sul_port *p, unsigned int page)
 {
-	struct timespec t;
+	static char to[4096];
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	return sul_get(p, 0, 0, page * UINT64_C(4096), to, sizeof(to), NULL, 0);
 }
+
+/* Get page after page, the last one without a system call. */
+static int gets(struct sul_port *p, const unsigned int *page)
+{
+	int failed;
+
+	if (!sul_rank(p))
+		return 0;
+	while (page[1]) {
+		MUST(!get_page(p, *page));
+		page++;
+	}
+	forbid_system_calls();
+	failed = get_page(p, *page);
+	syscall(SYS_exit, failed != 0);
+	return __LINE__; /* not reached */
+}
+
+static int gets_two(struct sul_port *p, void *ctx)
+{
+	(void)ctx;
+	return gets(p, (const unsigned int[]){ 2, 1, 0 });
+}
+
+static int gets_three(struct sul_port *p, void *ctx)
+{
+	(void)ctx;
+	return gets(p, (const unsigned int[]){ 2, 1, 3, 0 });
+}
+
+static int gets_elsewhere(struct sul_port *p, void *ctx)
+{
+	(void)ctx;
+	return gets(p, (const unsigned int[]){ 2, 1, CHUNK + 1, 0 });
+}
+
+static int gets_what_was_forgotten(struct sul_port *p, void *ctx)
+{
+	(void)ctx;
+	for (unsigned int i = 0; sul_rank(p) && i < CHUNK; i++)
+		MUST(!get_page(p, i));
+	sul_window_forget(p, 0, 0, 0, CHUNK * 4096);
+	return gets(p, (const unsigned int[]){ 2, 0 });
+}
+
+static void the_second_page_of_a_chunk_makes_it_present(void)
+{
+	struct bench b = { .ranks = 2, .chunk = CHUNK };
+
+	if (!bench_has(BENCH_PROCESSES) || under_valgrind())
+		return;
+	CU_ASSERT_EQUAL(bench_run(BENCH_PROCESSES, &b, gets_three, NULL), 0);
+	/* not the first, and not the next chunk */
+	CU_ASSERT_NOT_EQUAL(bench_run(BENCH_PROCESSES, &b, gets_two, NULL), 0);
+	CU_ASSERT_NOT_EQUAL(
+		bench_run(BENCH_PROCESSES, &b, gets_elsewhere, NULL), 0);
+	CU_ASSERT_NOT_EQUAL(bench_run(BENCH_PROCESSES, &b,
+				      gets_what_was_forgotten, NULL),
+			    0);
+}
+
+/* --- sleeping ------------------------------------------------------------------------ */
 
 enum {
 	WAKES = 8,
@@ -257,7 +322,7 @@ static int wake_sleeper(struct sul_port *p, uint32_t round)
 		MUST(!sul_get(p, 1, 0, 0, &w, 8, NULL, 0));
 		nanosleep(&nap, NULL);
 	}
-	now = now_ns();
+	now = sul_now_ns();
 	MUST(!sul_put(p, 1, 0, 8, &now, 8));
 	return sul_notify(p, 1, 0, 0, round);
 }
@@ -271,7 +336,7 @@ static int sleeper_and_waker(struct sul_port *p, void *ctx)
 	for (uint32_t i = 1; i <= WAKES; i++) {
 		if (sul_rank(p)) {
 			MUST(!sul_wait(p, sul_window(p, 0), i - 1, 50000));
-			took = now_ns() - *then;
+			took = sul_now_ns() - *then;
 			best = took < best ? took : best;
 		} else {
 			MUST(!wake_sleeper(p, i));
@@ -420,6 +485,8 @@ CU_TestInfo test_sul_shm[] = {
 	{ "no atomic addition is lost", no_atomic_addition_is_lost },
 	{ "getter or owner sees the other", getter_or_owner_sees_the_other },
 	{ "hot memory needs no system call", hot_memory_needs_no_system_call },
+	{ "the second page of a chunk makes it present",
+	  the_second_page_of_a_chunk_makes_it_present },
 	{ "a sleeper is woken at once", a_sleeper_is_woken_at_once },
 	{ "the end of the job ends a wait", the_end_of_the_job_ends_a_wait },
 	{ "the single copy works or is refused",

@@ -175,6 +175,55 @@ static void gets_are_torn_unless_told_otherwise(void)
 	CU_ASSERT_EQUAL(torn, 0);
 }
 
+/* Fills runs of the target, which raises the flag of the mirror meanwhile. */
+struct parts {
+	unsigned int none, some, all; /* of the mirror was written */
+};
+
+static int scatterer(struct sul_port *p, void *ctx)
+{
+	static const struct sul_run runs[] = { { 0, 40 },
+					       { 41, 3 },
+					       { 52, 12 } };
+	static const struct sul_mirror mirror = { .window = 1,
+						  .flag_window = 2 };
+	char *frame = sul_window(p, 0), *copy = sul_window(p, 1);
+	struct parts *seen = ctx;
+	unsigned char src[WIDTH];
+	unsigned int copied = 0;
+
+	if (!sul_rank(p)) {
+		memset(src, 1, WIDTH);
+		MUST(!sul_putv(p, 1, 0, 0, src, runs, 3, &mirror));
+		MUST(!sul_notify(p, 1, 0, WIDTH, 1));
+		return sul_flush(p);
+	}
+	sul_sim_yield(p->carrier);
+	*(char *)sul_window(p, 2) = 1;
+	MUST(!sul_wait(p, (void *)(frame + WIDTH), 0, -1));
+	for (int i = 0; i < WIDTH; i++) {
+		MUST(frame[i] == (i < 40 || (i > 40 && i < 44) || i > 51));
+		MUST(copy[i] == 0 || frame[i] == 1);
+		MUST(i % 8 == 0 || i > 39 || copy[i] == copy[i - 1]);
+		copied += copy[i] == 1;
+	}
+	seen->none += copied == 0;
+	seen->some += copied && copied != 55;
+	seen->all += copied == 55;
+	return 0;
+}
+
+static void a_scatter_looks_at_the_flag_part_by_part(void)
+{
+	struct parts seen = { 0 };
+
+	if (!bench_has(BENCH_SIM))
+		return;
+	bench_seeds((struct bench){ .ranks = 2, .windows = 3 }, 200, scatterer,
+		    &seen);
+	CU_ASSERT(seen.none > 0 && seen.some > 0 && seen.all > 0);
+}
+
 /* A source is read when the operation is executed, not when it is issued. */
 static int hasty_writer(struct sul_port *p, void *ctx)
 {
@@ -238,7 +287,7 @@ static void steps_can_be_limited(void)
 
 	CU_ASSERT_EQUAL_FATAL(sul_sim_new(&s, &cfg), 0);
 	CU_ASSERT_EQUAL(sul_sim_run(s, 10), 0); /* nobody is there */
-	CU_ASSERT_EQUAL(sul_sim_spawn(s, go_on_for_ever, s), 0);
+	CU_ASSERT_EQUAL(sul_sim_spawn(s, 0, go_on_for_ever, s), 0);
 	CU_ASSERT_EQUAL(sul_sim_run(s, 1000), -ETIMEDOUT);
 	CU_ASSERT_EQUAL(sul_sim_steps(s), 1000);
 	sul_sim_free(s);
@@ -251,6 +300,8 @@ CU_TestInfo test_sul_sim[] = {
 	  links_do_not_wait_for_each_other },
 	{ "gets are torn unless told otherwise",
 	  gets_are_torn_unless_told_otherwise },
+	{ "a scatter looks at the flag part by part",
+	  a_scatter_looks_at_the_flag_part_by_part },
 	{ "changing a source before the flush shows",
 	  changing_a_source_before_the_flush_shows },
 	{ "waiting for nothing is a deadlock",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * unit_seed.h - random numbers for unit tests: the seed is printed, and
- * UNIT_SEED=0x... in the environment replays it.
+ * SEED=0x... in the environment replays it.
  */
 #ifndef UNIT_SEED_H
 #define UNIT_SEED_H
@@ -20,7 +20,7 @@ struct unit_rng {
 /* A generator for the test @name. */
 static inline struct unit_rng unit_rng(const char *name)
 {
-	const char *given = getenv("UNIT_SEED");
+	const char *given = getenv("SEED");
 	struct unit_rng r = { 1 };
 
 	if (given)

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * sul_window.c - windows: the owner's memory, pinned page by page as it is used.
+ *
+ * Role:      pins the pages that an operation needs, within the budget; lets them
+ *            go for others, or when the owner unmaps, moves or protects them.
+ * Invariant: what is pinned is in port->pins, or on its way into it or out of it in
+ *            one task of this file; so it is never more than was charged.
+ * Context:   process.  An invalidation comes from whoever changes the mapping, and
+ *            must not wait for anything.
+ * Locks:     pinning, then the owner's mmap_lock, then lock.
+ */
+#include <linux/mmu_notifier.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+
+#include "sul.h"
+#include "sul_compat.h"
+
+enum {
+	PIN_BATCH = 16, /* pages pinned at a time */
+};
+
+/* --- letting go ------------------------------------------------------------------------ */
+
+/*
+ * Pages that an invalidation took out.  Their lock must not be waited for: whoever
+ * unmaps may hold it.  That the mapping is still there keeps their file alive.
+ */
+static void unpin_unmapped(struct page **pages, unsigned int nr)
+{
+	for (unsigned int i = 0; i < nr; i++) {
+		set_page_dirty(pages[i]);
+		unpin_user_page(pages[i]);
+	}
+}
+
+static void unpin_used(struct page **pages, unsigned int nr)
+{
+	unpin_user_pages_dirty_lock(pages, nr, true);
+}
+
+static unsigned int let_go(struct sul_port *p, struct sul_pins_sweep *sweep,
+			   void (*unpin)(struct page **pages, unsigned int nr))
+{
+	struct page *pages[SUL_PINS_STEP];
+	unsigned int n, all = 0;
+	bool more;
+
+	do {
+		spin_lock_bh(&p->lock);
+		n = sul_pins_take(&p->pins, sweep, (void **)pages, &more);
+		spin_unlock_bh(&p->lock);
+		unpin(pages, n);
+		all += n;
+	} while (more);
+	return all;
+}
+
+static struct sul_pins_sweep pages_between(const struct sul_window *w,
+					   u64 start, u64 end)
+{
+	u64 bytes = w->port->shape.bytes[w->nr];
+	u64 first = start > w->addr ? start - w->addr : 0;
+	u64 past = min(end - w->addr, bytes);
+
+	return (struct sul_pins_sweep){
+		.first = sul_pin_key_of(w->nr, first >> PAGE_SHIFT),
+		.last = sul_pin_key_of(w->nr, (past - 1) >> PAGE_SHIFT),
+	};
+}
+
+static bool invalidate(struct mmu_interval_notifier *notifier,
+		       const struct mmu_notifier_range *range,
+		       unsigned long cur_seq)
+{
+	struct sul_window *w =
+		container_of(notifier, struct sul_window, notifier);
+	struct sul_pins_sweep sweep =
+		pages_between(w, range->start, range->end);
+	struct sul_port *p = w->port;
+	unsigned int n;
+
+	spin_lock_bh(&p->lock);
+	mmu_interval_set_seq(notifier, cur_seq);
+	spin_unlock_bh(&p->lock);
+	n = let_go(p, &sweep, unpin_unmapped);
+	if (n) {
+		spin_lock_bh(&p->lock);
+		p->count[SUL_COUNT_invalidations] += n;
+		spin_unlock_bh(&p->lock);
+	}
+	/* The process ends, or becomes another program. */
+	if (range->event == MMU_NOTIFY_RELEASE)
+		queue_work(system_unbound_wq, &p->ending);
+	return true;
+}
+
+static const struct mmu_interval_notifier_ops watch = {
+	.invalidate = invalidate,
+};
+
+/* --- pinning ------------------------------------------------------------------------------ */
+
+/* Room for @nr pages; true: the first one is there already, or the port is dead. */
+static bool make_room(struct sul_port *p, sul_pin_key key, unsigned int nr)
+{
+	struct page *out[PIN_BATCH];
+	unsigned int n = 0;
+	bool needless;
+
+	spin_lock_bh(&p->lock);
+	needless = p->dead || sul_pins_find(&p->pins, key);
+	while (!needless && p->pins.capacity - p->pins.used < nr)
+		out[n++] = sul_pins_evict(&p->pins);
+	p->count[SUL_COUNT_evictions] += n;
+	spin_unlock_bh(&p->lock);
+	unpin_used(out, n);
+	return needless;
+}
+
+/* What was pinned goes to the table, unless the memory has changed meanwhile; what
+ * does not stay is left at the beginning of @pages: how many. */
+static unsigned int keep_locked(struct sul_port *p, sul_pin_key key,
+				struct page **pages, unsigned int nr)
+{
+	unsigned int rest = 0;
+
+	for (unsigned int i = 0; i < nr; i++) {
+		if (sul_pins_find(&p->pins, key + i)) {
+			pages[rest++] = pages[i];
+			continue;
+		}
+		sul_pins_add(&p->pins, key + i, pages[i]);
+		p->count[SUL_COUNT_pins]++;
+	}
+	return rest;
+}
+
+/* -EAGAIN: the memory changed meanwhile. */
+static int pin_once(struct sul_window *w, struct mm_struct *mm, u64 page,
+		    unsigned int nr)
+{
+	sul_pin_key key = sul_pin_key_of(w->nr, page);
+	struct page *pages[PIN_BATCH];
+	struct sul_port *p = w->port;
+	unsigned int rest;
+	unsigned long seq;
+	int err = 0;
+	long got;
+
+	if (make_room(p, key, nr))
+		return 0;
+	seq = mmu_interval_read_begin(&w->notifier);
+	mmap_read_lock(mm);
+	got = sul_pin_user_pages(mm, w->addr + (page << PAGE_SHIFT), nr, pages);
+	mmap_read_unlock(mm);
+	if (got <= 0)
+		return got ? (int)got : -EFAULT;
+
+	rest = (unsigned int)got;
+	spin_lock_bh(&p->lock);
+	if (p->dead)
+		err = -EHOSTDOWN;
+	else if (mmu_interval_read_retry(&w->notifier, seq))
+		err = -EAGAIN;
+	else
+		rest = keep_locked(p, key, pages, rest);
+	spin_unlock_bh(&p->lock);
+	unpin_user_pages(pages, rest);
+	return err;
+}
+
+static unsigned int batch_of(const struct sul_port *p, unsigned int w, u64 off,
+			     u64 bytes)
+{
+	u64 first = off >> PAGE_SHIFT, most;
+	u64 last = (off + max(bytes, 1ull) - 1) >> PAGE_SHIFT;
+
+	most = min_t(u64, PIN_BATCH, p->pins.capacity / 4);
+	most = min(most, (p->shape.bytes[w] >> PAGE_SHIFT) - first);
+	return (unsigned int)min(most, last - first + 1);
+}
+
+int sul_window_pin(struct sul_port *p, unsigned int w, u64 off, u64 bytes)
+{
+	struct sul_window *window = &p->window[w];
+	unsigned int nr = batch_of(p, w, off, bytes);
+	struct mm_struct *mm = p->mm;
+	int err;
+
+	if (!mmget_not_zero(mm))
+		return -EHOSTDOWN;
+	err = mutex_lock_killable(&p->pinning);
+	if (!err) {
+		do {
+			cond_resched();
+			err = pin_once(window, mm, off >> PAGE_SHIFT, nr);
+		} while (err == -EAGAIN && !fatal_signal_pending(current));
+		mutex_unlock(&p->pinning);
+	}
+	mmput(mm);
+	return err == -EAGAIN ? -EINTR : err;
+}
+
+/* --- START ----------------------------------------------------------------------------------- */
+
+/* Is all of it memory that this process may write? */
+static bool is_writable(u64 addr, u64 bytes)
+{
+	struct mm_struct *mm = current->mm;
+	u64 end = addr + bytes;
+	bool ok = true;
+
+	if (!access_ok((void __user *)addr, bytes))
+		return false;
+	mmap_read_lock(mm);
+	while (ok && addr < end) {
+		struct vm_area_struct *vma = find_vma(mm, addr);
+
+		ok = vma && vma->vm_start <= addr && vma->vm_flags & VM_WRITE &&
+		     !(vma->vm_flags & (VM_IO | VM_PFNMAP));
+		if (ok)
+			addr = vma->vm_end;
+	}
+	mmap_read_unlock(mm);
+	return ok;
+}
+
+static int start_window(struct sul_port *p, unsigned int nr,
+			const struct sul_window_spec *s)
+{
+	struct sul_window *w = &p->window[nr];
+	int err;
+
+	if (!s->bytes)
+		return 0;
+	if (!is_writable(s->addr, s->bytes))
+		return -EFAULT;
+	w->port = p;
+	w->nr = nr;
+	w->addr = s->addr;
+	p->shape.bytes[nr] = s->bytes;
+	err = mmu_interval_notifier_insert(&w->notifier, p->mm, w->addr,
+					   s->bytes, &watch);
+	w->watched = !err;
+	return err;
+}
+
+static void stop_windows(struct sul_port *p)
+{
+	for (unsigned int i = 0; i < SUL_ABI_WINDOWS_MAX; i++) {
+		struct sul_window *w = &p->window[i];
+
+		if (w->watched)
+			mmu_interval_notifier_remove(&w->notifier);
+		w->watched = false;
+	}
+}
+
+void sul_window_cancel(struct sul_port *p)
+{
+	stop_windows(p);
+	memset(&p->shape, 0, sizeof(p->shape));
+}
+
+int sul_window_start(struct sul_port *p, const struct sul_start *s)
+{
+	int err = 0;
+
+	for (unsigned int i = 0; i < s->windows && !err; i++)
+		err = start_window(p, i, &s->window[i]);
+	if (err) {
+		sul_window_cancel(p);
+		return err;
+	}
+	p->shape.windows = s->windows;
+	return 0;
+}
+
+void sul_window_stop(struct sul_port *p)
+{
+	struct sul_pins_sweep all = { .last = ~0ull };
+
+	/* Whoever pins finds the port dead afterwards; none is added then. */
+	mutex_lock(&p->pinning);
+	mutex_unlock(&p->pinning);
+	stop_windows(p);
+	let_go(p, &all, unpin_used);
+}
