@@ -189,6 +189,8 @@ static void *be_one_of_the_crowd(void *arg)
 		while ((seen = sul_word_read(word)) < i && !t->failed)
 			t->failed |= sul_wait(t->p, word, seen, 20000) != 0;
 	}
+	/* The last notify, too: who has not had to wait has not sent it. */
+	t->failed |= sul_flush(t->p) != 0;
 	return NULL;
 }
 
