@@ -141,13 +141,18 @@ static void a_dead_rank_ends_the_job(void)
 static int see_given_up(struct sul_port *p, void *ctx)
 {
 	char text[SUL_JOB_TEXT_MAX];
+	struct sul_word *word = sul_window(p, 0);
 	int rank, status;
 
 	(void)ctx;
 	MUST(!bench_meet(p, 1));
-	if (sul_rank(p) == 1)
+	if (sul_rank(p)) { /* not before 0 has come out of the meeting, too */
+		MUST(!sul_wait(p, word, 0, 20000));
 		fake_sul_give_up(1);
-	MUST(sul_wait(p, sul_window(p, 0), 0, -1) == -ECANCELED);
+	} else {
+		MUST(!sul_notify(p, 1, 0, 0, 1));
+	}
+	MUST(sul_wait(p, word, (uint32_t)sul_rank(p), -1) == -ECANCELED);
 	sul_job_failure(p->job, &rank, &status, text);
 	MUST(rank == 1);
 	MUST(strstr(text, "memory that others are to work on"));
