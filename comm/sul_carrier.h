@@ -24,6 +24,8 @@ enum {
 	SUL_LEAVE_NEIGHBOURS = 5
 };
 
+struct sul_message; /* sul_net.h */
+
 /*
  * The arguments of every function have been checked: ranks and windows exist,
  * ranges lie inside them, words are aligned.  Semantics: sul.h.
@@ -65,6 +67,10 @@ struct sul_carrier_ops {
 	 */
 	int (*put_private)(struct sul_port *p, int rank, uint64_t addr,
 			   const void *src, size_t len);
+	/* A message (sul_net.h), which leaves at once.  NULL or -ENOTSUP, and
+	 * nothing was done: in parts, as put, notify, notify and push. */
+	int (*message)(struct sul_port *p, int rank,
+		       const struct sul_message *m);
 	/* Of carriers for other hosts only: */
 	/* Fill in what was counted of the network. */
 	void (*stats)(const struct sul_port *p, struct sul_stats *out);

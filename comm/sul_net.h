@@ -47,6 +47,7 @@ enum {
 	/* Bytes of a packet, without what the network adds to it. */
 	SUL_NET_PACKET_MIN = 576 - 28,
 	SUL_NET_PACKET_MAX = 9000 - 28,
+	SUL_NET_MESSAGE_MAX = 256,
 	SUL_NET_SPAN_MIN = 8, /* packets under way on a lane */
 	SUL_NET_SPAN_MAX = 1024,
 };
@@ -198,6 +199,26 @@ int sul_net_amo(struct sul_net *n, int rank, unsigned int w, uint64_t off,
 		uint64_t *old);
 int sul_net_notify(struct sul_net *n, int rank, unsigned int w, uint64_t off,
 		   uint32_t value);
+
+/**
+ * struct sul_message - bytes, and two words of the same window that tell of them.
+ * @word:  where the words lie, below 4 GiB: the first gets value[0] when the
+ *         bytes are there, the second is notified with value[1] then.
+ */
+struct sul_message {
+	unsigned int window;
+	uint64_t off;
+	const void *src;
+	size_t len; /* at most SUL_NET_MESSAGE_MAX */
+	uint64_t word[2];
+	uint32_t value[2];
+};
+/*
+ * A put and two such notifications that travel in one packet and cost little more
+ * than the put; but for the first word nobody is woken.  All or nothing: -EAGAIN;
+ * the bytes are copied.
+ */
+int sul_net_message(struct sul_net *n, int rank, const struct sul_message *m);
 
 /*
  * True: everything issued so far has been executed at its target and every

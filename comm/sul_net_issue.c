@@ -462,6 +462,47 @@ int sul_net_notify(struct sul_net *n, int rank, unsigned int w, uint64_t off,
 	return 0;
 }
 
+/* --- message ----------------------------------------------------------------------- */
+
+static bool message_is_valid(const struct sul_net *n,
+			     const struct sul_message *m)
+{
+	for (int i = 0; i < 2; i++)
+		if (m->word[i] > UINT32_MAX ||
+		    !word_exists(n, m->window, m->word[i]))
+			return false;
+	return m->len <= SUL_NET_MESSAGE_MAX &&
+	       range_exists(n, m->window, m->off, m->len);
+}
+
+int sul_net_message(struct sul_net *n, int rank, const struct sul_message *m)
+{
+	size_t fixed = SUL_WIRE_FRAME_BYTES + sizeof(struct sul_wire_message);
+	struct sul_wire_message v;
+	struct sul_net_link *l;
+	unsigned char *at;
+	int err;
+
+	if (!message_is_valid(n, m))
+		return -EINVAL;
+	err = sul_net_link_get(n, rank, &l);
+	if (err)
+		return err;
+	at = sul_net_frame(n, l, SUL_REQUESTS, fixed + m->len);
+	if (!at)
+		return -EAGAIN;
+	for (int i = 0; i < 2; i++) {
+		v.word[i] = SUL_LE32((uint32_t)m->word[i]);
+		v.value[i] = SUL_LE32(m->value[i]);
+	}
+	sul_wire_frame_write(at, frame(SUL_FRAME_MESSAGE, m->window, m->off,
+				       fixed + m->len));
+	memcpy(at + SUL_WIRE_FRAME_BYTES, &v, sizeof(v));
+	if (m->len)
+		memcpy(at + fixed, m->src, m->len);
+	return 0;
+}
+
 /* --- hurry -------------------------------------------------------------------------- */
 
 static void hurry_link(struct sul_net *n, struct sul_net_link *l)

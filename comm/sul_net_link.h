@@ -62,8 +62,8 @@ struct sul_net_place {
 /* How far a packet has been executed that needs a page which is not there. */
 struct sul_net_progress {
 	uint32_t frame; /* where the frame begins that is next; of that frame: */
-	uint32_t part; /* bytes of a put or get */
-	uint32_t marks; /* of a get */
+	uint32_t part; /* bytes of a put, message or get */
+	uint32_t marks; /* of a get; words of a message */
 	struct sul_net_place done, stored; /* of a scatter; see putv_pieces() */
 };
 

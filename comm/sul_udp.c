@@ -351,6 +351,15 @@ static int udp_open(struct sul_port *p, const struct sul_config *cfg)
 	return err;
 }
 
+/* Whoever is no user sees to it that the agent wakes up in time. */
+static void send_now(struct sul_udp *u)
+{
+	u->now_ns = sul_now_ns();
+	sul_udp_send(u);
+	if (!u->users)
+		sul_udp_set_timer(u);
+}
+
 /* --- operations -------------------------------------------------------------------------- */
 
 /* A thread that issues: when there is no room, it becomes a user. */
@@ -457,6 +466,21 @@ static int udp_notify(struct sul_port *p, int rank, unsigned int w,
 	return issue_end(&i, err);
 }
 
+/* Who sends a message has no more to say. */
+static int udp_message(struct sul_port *p, int rank,
+		       const struct sul_message *m)
+{
+	struct issue i = issue_begin(p);
+	int err;
+
+	do
+		err = sul_net_message(i.u->net, rank, m);
+	while (issue_again(&i, &err));
+	if (!err)
+		send_now(i.u);
+	return issue_end(&i, err);
+}
+
 /* --- flush ---------------------------------------------------------------------------------- */
 
 static int flush_user(struct sul_udp *u)
@@ -492,10 +516,7 @@ static void udp_push(struct sul_port *p)
 	struct sul_udp *u = sul_udp_of(p);
 
 	sul_udp_lock(u);
-	u->now_ns = sul_now_ns();
-	sul_udp_send(u);
-	if (!u->users)
-		sul_udp_set_timer(u);
+	send_now(u);
 	sul_udp_unlock(u);
 }
 
@@ -556,6 +577,7 @@ const struct sul_carrier_ops sul_udp_ops = {
 	.wait = sul_udp_wait,
 	.put_private = udp_put_private,
 	.stats = udp_stats,
+	.message = udp_message,
 	.push = udp_push,
 	.poll = udp_poll,
 	.wake = sul_udp_wake,
