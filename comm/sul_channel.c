@@ -653,7 +653,8 @@ int sul_send(struct sul_port *p, int rank, unsigned int handler,
 		if (err)
 			return err;
 	}
-	if (!err)
-		sul_port_count(p, rank, len, 0);
-	return err;
+	if (err)
+		return sul_port_blame(p, rank, err);
+	sul_port_count(p, rank, len, 0);
+	return 0;
 }

@@ -91,6 +91,9 @@ struct sul_net_env {
 	 * sul_net_output().  All operations on it, under way or to come, end
 	 * with -EHOSTDOWN. */
 	void (*dead)(void *ctx, int rank);
+	/* @rank has said farewell, and something that was under way to it has
+	 * not been executed; called once.  NULL: no farewell is heeded. */
+	void (*left)(void *ctx, int rank);
 	/*
 	 * AEAD.  seal: encrypt [body, body+len) to @out, which is @body, and put
 	 * SUL_NET_SEAL_TAG_BYTES of tag behind; open: the reverse in place, false
@@ -219,6 +222,14 @@ struct sul_message {
  * the bytes are copied.
  */
 int sul_net_message(struct sul_net *n, int rank, const struct sul_message *m);
+
+/*
+ * The last that is issued to @rank: this one leaves.  There, nobody takes its
+ * silence for a failure any more; but whatever is issued to it ends with
+ * -EHOSTDOWN, and it has left (sul_net_has_left()).  -EAGAIN and so on.
+ */
+int sul_net_farewell(struct sul_net *n, int rank);
+bool sul_net_has_left(const struct sul_net *n, int rank);
 
 /*
  * True: everything issued so far has been executed at its target and every

@@ -388,6 +388,13 @@ static enum outcome message(struct request *r)
 	return DONE;
 }
 
+static enum outcome farewell(struct request *r)
+{
+	if (r->n->cfg.env->left && !r->l->left_ns)
+		r->l->left_ns = r->n->now_ns ? r->n->now_ns : 1;
+	return DONE;
+}
+
 /* --- answers ---------------------------------------------------------------------- */
 
 static uint32_t tag_of(const struct request *r)

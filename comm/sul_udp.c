@@ -172,6 +172,11 @@ static void env_dead(void *ctx, int rank)
 	sul_port_silent(((struct sul_udp *)ctx)->port, rank);
 }
 
+static void env_left(void *ctx, int rank)
+{
+	sul_port_left(((struct sul_udp *)ctx)->port, rank);
+}
+
 static void *env_alloc(void *ctx, size_t bytes)
 {
 	(void)ctx;
@@ -189,6 +194,7 @@ static const struct sul_net_env env = {
 	.free = env_free,
 	.notify = env_notify,
 	.dead = env_dead,
+	.left = env_left,
 #ifdef SUL_SODIUM
 	.seal = sul_aead_seal,
 	.open = sul_aead_open,
@@ -531,6 +537,30 @@ static void udp_poll(struct sul_port *p)
 	sul_udp_unlock(u);
 }
 
+/* Whoever has no room for it learns of it by our silence. */
+static void udp_farewell(struct sul_port *p)
+{
+	struct sul_udp *u = sul_udp_of(p);
+
+	sul_udp_lock(u);
+	for (int r = 0; r < p->ranks; r++)
+		if (sul_port_far(p, r))
+			sul_net_farewell(u->net, r);
+	send_now(u);
+	sul_udp_unlock(u);
+}
+
+static bool udp_has_left(struct sul_port *p, int rank)
+{
+	struct sul_udp *u = sul_udp_of(p);
+	bool left;
+
+	sul_udp_lock(u);
+	left = sul_net_has_left(u->net, rank);
+	sul_udp_unlock(u);
+	return left;
+}
+
 static void udp_stats(const struct sul_port *p, struct sul_stats *out)
 {
 	struct sul_udp *u = sul_udp_of(p);
@@ -581,5 +611,7 @@ const struct sul_carrier_ops sul_udp_ops = {
 	.push = udp_push,
 	.poll = udp_poll,
 	.wake = sul_udp_wake,
+	.farewell = udp_farewell,
+	.has_left = udp_has_left,
 	.stop = sul_udp_stop,
 };

@@ -18,7 +18,7 @@
 #include "sul_path.h"
 
 enum {
-	SUL_WIRE_VERSION = 2, /* 2: MESSAGE */
+	SUL_WIRE_VERSION = 2, /* 2: MESSAGE, FAREWELL */
 	SUL_WIRE_ALIGN = 8,
 };
 

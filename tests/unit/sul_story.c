@@ -290,7 +290,7 @@ static int set_flag(struct story *s, struct teller *t)
 static int do_something(struct story *s, struct teller *t)
 {
 	static int (*const all[])(struct story *, struct teller *) = {
-		do_put,    do_get, do_putv,  do_amo,
+		do_put,	   do_get, do_putv,    do_amo,
 		do_notify, do_amo, do_message, set_flag
 	};
 
