@@ -39,6 +39,16 @@ DOCDIR  ?= $(PREFIX)/share/doc/dajia
 DATADIR ?= $(PREFIX)/share/dajia
 INSTALL ?= install
 CFLAGS  ?= -O2 -g
+# The tree may lie anywhere; names of targets, which $(O) begins, hold no blank.
+ifneq ($(words $(O)),1)
+$(error O=$(O): make cannot build in a folder with a blank in its name)
+endif
+# A word for the shell, whatever is in it; and what sed puts in place of @NAME@
+# between the single quotes of a script.
+as_word = '$(subst ','\'',$(1))'
+to = $(call as_word,$(DESTDIR)$(1))
+plain = $(subst ','\'',$(subst |,\|,$(subst &,\&,$(subst \,\\,$(1)))))
+quoted = $(call plain,$(subst ','\'',$(1)))
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes \
 	-Wmissing-prototypes -Wold-style-definition -Wundef -Wvla \
 	-Wformat=2 -Wpointer-arith -Wcast-qual -Wwrite-strings
@@ -193,19 +203,22 @@ $(O)/include/%.h: dsm/%.h
 	$(Q)cp $< $@
 
 # PREFIX and so on of the build tree, and of what gets installed.
-pc = sed -e 's|@prefix@|$(1)|;s|@libdir@|$(2)|;s|@includedir@|$(3)|' \
+pc = sed -e 's|@prefix@|$(call plain,$(1))|;s|@libdir@|$(call plain,$(2))|' \
+	-e 's|@includedir@|$(call plain,$(3))|' \
 	-e 's|@version@|$(VERSION)|;s|@rpath@|$(4)|;s|@libs@|$(LIBS)|' \
 	dsm/jia.pc.in
 $(lib)/pkgconfig/jia.pc: dsm/jia.pc.in Makefile
 	@mkdir -p $(@D)
 	$(Q)$(call pc,$(abspath $(O)),$(abspath $(lib)),$(abspath \
-		$(O)/include),-Wl$(comma)-rpath$(comma)$${libdir} ) > $@
+		$(O)/include),-Wl$(comma)-rpath$(comma)"$${libdir}" ) > $@
 comma := ,
 
 # The wrappers are one script, which looks at its name.
-cc_paths = sed -e 's|@prefix@|$(1)|;s|@bindir@|$(2)|;s|@libdir@|$(3)|' \
-	-e 's|@includedir@|$(4)|;s|@moddir@|$(5)|;s|@version@|$(VERSION)|' \
-	-e 's|@libs@|$(LIBS)|;s|@datadir@|$(6)|' tools/jiacc.in
+cc_paths = sed -e 's|@prefix@|$(call quoted,$(1))|' \
+	-e 's|@bindir@|$(call quoted,$(2))|;s|@libdir@|$(call quoted,$(3))|' \
+	-e 's|@includedir@|$(call quoted,$(4))|;s|@moddir@|$(call quoted,$(5))|' \
+	-e 's|@datadir@|$(call quoted,$(6))|' \
+	-e 's|@libs@|$(LIBS)|;s|@version@|$(VERSION)|' tools/jiacc.in
 $(O)/bin/jiacc: tools/jiacc.in Makefile
 	@mkdir -p $(@D)
 	$(Q)$(call cc_paths,$(abspath $(O)),$(abspath $(O)/bin),$(abspath \
@@ -409,36 +422,36 @@ man := $(filter-out doc/sul.4,$(wildcard doc/*.[1-8]))
 # The names of a page; all but the file's own become links to it.
 man_names = awk '/^\.Sh/ { on = $$2 == "NAME" } on && $$1 == ".Nm" { print $$2 }'
 install: all
-	$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig \
-		$(DESTDIR)$(INCDIR) $(DESTDIR)$(MANDIR)/man1 \
-		$(DESTDIR)$(MANDIR)/man3 $(DESTDIR)$(MANDIR)/man7
-	$(if $(tools),$(INSTALL) $(tools) $(DESTDIR)$(BINDIR))
+	$(INSTALL) -d $(call to,$(BINDIR)) $(call to,$(LIBDIR))/pkgconfig \
+		$(call to,$(INCDIR)) $(call to,$(MANDIR))/man1 \
+		$(call to,$(MANDIR))/man3 $(call to,$(MANDIR))/man7
+	$(if $(tools),$(INSTALL) $(tools) $(call to,$(BINDIR)))
 	$(INSTALL) -m 644 $(lib)/libjia.a $(lib)/libsul.a $(jia_so) $(sul_so) \
-		$(DESTDIR)$(LIBDIR)
+		$(call to,$(LIBDIR))
 	for l in libjia libsul; do \
 		cp -P $(lib)/$$l.so $(lib)/$$l.so.$(SONAME) \
-			$(DESTDIR)$(LIBDIR) || exit; done
-	$(INSTALL) -m 644 dsm/jia.h dsm/jia_parmacs.h $(DESTDIR)$(INCDIR)
+			$(call to,$(LIBDIR)) || exit; done
+	$(INSTALL) -m 644 dsm/jia.h dsm/jia_parmacs.h $(call to,$(INCDIR))
 	$(call cc_paths,$(PREFIX),$(BINDIR),$(LIBDIR),$(INCDIR),$(MODDIR),$(DATADIR)) > \
-		$(DESTDIR)$(BINDIR)/jiacc
-	chmod 755 $(DESTDIR)$(BINDIR)/jiacc
+		$(call to,$(BINDIR))/jiacc
+	chmod 755 $(call to,$(BINDIR))/jiacc
 	for w in $(filter-out jiacc,$(wrappers)); do \
-		ln -sf jiacc $(DESTDIR)$(BINDIR)/$$w || exit; done
-	$(if $(FC),$(INSTALL) -d $(DESTDIR)$(MODDIR))
-	$(if $(FC),$(INSTALL) -m 644 $(O)/include/jia.mod $(DESTDIR)$(MODDIR))
-	$(if $(FC),$(INSTALL) -m 644 $(lib)/libjiaf.a $(DESTDIR)$(LIBDIR))
-	$(INSTALL) -d $(DESTDIR)$(DATADIR) $(DESTDIR)$(DOCDIR)/examples
-	$(INSTALL) -m 644 dsm/jia.f90 tools/jia.gdb $(macros) $(DESTDIR)$(DATADIR)
-	ln -sf jia.m4 $(DESTDIR)$(DATADIR)/c.m4.jia
-	$(INSTALL) -m 644 $(wildcard doc/examples/*) $(DESTDIR)$(DOCDIR)/examples
+		ln -sf jiacc $(call to,$(BINDIR))/$$w || exit; done
+	$(if $(FC),$(INSTALL) -d $(call to,$(MODDIR)))
+	$(if $(FC),$(INSTALL) -m 644 $(O)/include/jia.mod $(call to,$(MODDIR)))
+	$(if $(FC),$(INSTALL) -m 644 $(lib)/libjiaf.a $(call to,$(LIBDIR)))
+	$(INSTALL) -d $(call to,$(DATADIR)) $(call to,$(DOCDIR))/examples
+	$(INSTALL) -m 644 dsm/jia.f90 tools/jia.gdb $(macros) $(call to,$(DATADIR))
+	ln -sf jia.m4 $(call to,$(DATADIR))/c.m4.jia
+	$(INSTALL) -m 644 $(wildcard doc/examples/*) $(call to,$(DOCDIR))/examples
 	$(call pc,$(PREFIX),$(LIBDIR),$(INCDIR)) > \
-		$(DESTDIR)$(LIBDIR)/pkgconfig/jia.pc
+		$(call to,$(LIBDIR))/pkgconfig/jia.pc
 	for m in $(man); do \
-		s=$${m##*.} dir=$(DESTDIR)$(MANDIR)/man$${m##*.}; \
-		$(INSTALL) -m 644 $$m $$dir || exit; \
+		s=$${m##*.} dir=$(call to,$(MANDIR))/man$${m##*.}; \
+		$(INSTALL) -m 644 $$m "$$dir" || exit; \
 		for n in $$($(man_names) $$m); do \
 			[ -e doc/$$n.$$s ] || echo ".so man$$s/$${m##*/}" \
-				> $$dir/$$n.$$s || exit; \
+				> "$$dir"/$$n.$$s || exit; \
 		done; \
 	done
 
@@ -464,6 +477,8 @@ $(O)/kernel/%: kernel/%
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
 $(O)/kernel/sul.ko: $(module_src) FORCE
+	$(if $(word 2,$(abspath $(O))),$(error the makefiles of the kernel cannot \
+		build in a folder with a blank in its name: say O=/some/where))
 	@[ -d $(KDIR) ] || { echo "no headers of a kernel at $(KDIR): say" \
 		"KVER= or KDIR=, or install linux-headers"; exit 1; }
 	$(Q)$(MAKE) $(if $(V),,-s) -C $(KDIR) M=$(abspath $(O)/kernel) \
@@ -481,20 +496,20 @@ module: $(O)/kernel/sul.ko
 SRCDIR ?= /usr/src
 module_dkms := $(SRCDIR)/sul-$(VERSION)
 install-module: module
-	$(INSTALL) -d $(DESTDIR)$(KMODDIR) $(DESTDIR)$(UDEVDIR) \
-		$(DESTDIR)$(MANDIR)/man4 $(DESTDIR)$(module_dkms) \
-		$(DESTDIR)$(INCDIR) $(DESTDIR)$(DOCDIR)
-	$(INSTALL) -m 644 $(O)/kernel/sul.ko $(DESTDIR)$(KMODDIR)
-	$(INSTALL) -m 644 kernel/60-sul.rules $(DESTDIR)$(UDEVDIR)
-	$(INSTALL) -m 644 doc/sul.4 $(DESTDIR)$(MANDIR)/man4
+	$(INSTALL) -d $(call to,$(KMODDIR)) $(call to,$(UDEVDIR)) \
+		$(call to,$(MANDIR))/man4 $(call to,$(module_dkms)) \
+		$(call to,$(INCDIR)) $(call to,$(DOCDIR))
+	$(INSTALL) -m 644 $(O)/kernel/sul.ko $(call to,$(KMODDIR))
+	$(INSTALL) -m 644 kernel/60-sul.rules $(call to,$(UDEVDIR))
+	$(INSTALL) -m 644 doc/sul.4 $(call to,$(MANDIR))/man4
 	$(INSTALL) -m 644 kernel/uapi/sul_abi.h kernel/uapi/sul_counter.def \
-		$(DESTDIR)$(INCDIR)
-	$(INSTALL) -m 644 doc/semi-user-level.md $(DESTDIR)$(DOCDIR)
+		$(call to,$(INCDIR))
+	$(INSTALL) -m 644 doc/semi-user-level.md $(call to,$(DOCDIR))
 	for f in $(module_files); do \
 		$(INSTALL) -D -m 644 $(O)/kernel/$$f \
-			$(DESTDIR)$(module_dkms)/$$f || exit; done
+			$(call to,$(module_dkms))/$$f || exit; done
 	sed 's|@version@|$(VERSION)|' kernel/dkms.conf.in > \
-		$(DESTDIR)$(module_dkms)/dkms.conf
+		$(call to,$(module_dkms))/dkms.conf
 	$(if $(DESTDIR),,getent group sul > /dev/null || groupadd --system sul)
 	$(if $(DESTDIR),,depmod $(KVER))
 .PHONY: module install-module
@@ -505,7 +520,7 @@ uninstall: what := install
 uninstall-module: what := install-module
 uninstall uninstall-module:
 	$(Q)new=$$(mktemp -d) && trap 'rm -rf "$$new"' EXIT && \
-	$(MAKE) -s $(what) DESTDIR="$$new" > /dev/null && cd "$(DESTDIR)/" && \
+	$(MAKE) -s $(what) DESTDIR="$$new" > /dev/null && cd $(call to,/) && \
 	(cd "$$new" && find . ! -type d -print0) | xargs -0 rm -f && \
 	(cd "$$new" && find . -depth -type d -regextype posix-extended \
 		-regex '.*/(share|doc|lib|src)/(dajia|jia|sul-[^/]*)(/.*)?' \

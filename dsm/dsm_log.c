@@ -17,8 +17,10 @@
  * Scope mode: an acquirer reads the stretches of the releases it has not seen.
  * Release mode: a release carries a vector of positions, one per rank (counted
  * from the start of the epoch), of all its rank had written or learnt; an
- * acquirer reads what lies between its own vector and that one.  (Vectors of
- * intervals: TreadMarks.  Notices by scope: JIAJIA.)
+ * acquirer reads what lies between its own vector and that one.  Vectors of a rank
+ * only grow: who has acquired one of its releases need not look at an older one,
+ * whichever lock that comes with.  (Vectors of intervals: TreadMarks.  Notices by
+ * scope: JIAJIA.)
  *
  * Why an overwritten entry is harmless (race 7).  A reader copies an entry or a
  * stretch and then looks whether the writer's count shows that it may have been
@@ -234,8 +236,19 @@ static void read_head_of_epoch(struct dsm_node *n, int rank,
 	h->epoch = epoch;
 }
 
-/* Copy the release @ref into n->entry; false if it has been overwritten. */
-static bool read_release(struct dsm_node *n, dsm_ref ref, dsm_name lock)
+/* Is @ref, of this epoch, older than @other of the same rank, or the same? */
+static bool is_up_to(const struct dsm_node *n, dsm_ref ref, dsm_ref other)
+{
+	return dsm_ref_current(n, other) &&
+	       dsm_ref_rank(ref) == dsm_ref_rank(other) &&
+	       (int32_t)((uint32_t)ref - (uint32_t)other) <= 0;
+}
+
+/*
+ * Copy the entry in which @ref is, and which was whole before, into n->entry;
+ * the reference that is in it now.
+ */
+static dsm_ref read_entry(struct dsm_node *n, dsm_ref ref)
 {
 	uint64_t off = release_off(n, (uint32_t)ref);
 	dsm_ref again = 0;
@@ -249,7 +262,24 @@ static bool read_release(struct dsm_node *n, dsm_ref ref, dsm_name lock)
 			 sizeof(again), NULL, 0),
 		 "reading a release");
 	dsm_flush_port(n);
-	return n->entry->ref == ref && again == ref && n->entry->lock == lock;
+	return n->entry->ref == ref || again != ref ? again : 0;
+}
+
+/*
+ * Copy the release @ref into n->entry; false if it has been overwritten.  In
+ * release mode one more look is taken then, since the younger release that is
+ * there is just as good: its vector has all that the older one had (and no
+ * more than others may see: a release is published when its diffs have been
+ * executed).
+ */
+static bool read_release(struct dsm_node *n, dsm_ref ref, dsm_name lock)
+{
+	dsm_ref there = read_entry(n, ref);
+
+	if (there == ref)
+		return release_mode(n) || n->entry->lock == lock;
+	return release_mode(n) && is_up_to(n, ref, there) &&
+	       read_entry(n, there) == there;
 }
 
 static void want(struct dsm_node *n, uint32_t unit)
@@ -332,12 +362,23 @@ static void overrun(struct dsm_node *n)
 		dsm_bits_set(&n->pending, u);
 }
 
+/* In release mode who knows a release of a rank knows all that it had before. */
+static bool is_known(const struct dsm_node *n, dsm_ref ref)
+{
+	dsm_ref known = n->known_ref[dsm_ref_rank(ref)];
+
+	if (DSM_BROKEN(known_any))
+		return dsm_ref_current(n, known);
+	return is_up_to(n, ref, known);
+}
+
 /* Is there more to be learnt from @ref, when @seen is known? */
 static bool is_news(const struct dsm_node *n, dsm_ref ref, dsm_ref seen)
 {
 	/* What is older than an own release was seen before that. */
 	return dsm_ref_current(n, ref) && ref != seen &&
-	       dsm_ref_rank(ref) != n->rank;
+	       dsm_ref_rank(ref) != n->rank &&
+	       !(release_mode(n) && is_known(n, ref));
 }
 
 /* Take what came along; the release from which to go on in the logs. */
@@ -449,4 +490,6 @@ void dsm_log_acquire(struct dsm_node *n, dsm_name lock, dsm_ref ref,
 	if (!whole)
 		overrun(n);
 	*dsm_name_seen(n, lock) = ref;
+	if (release_mode(n) && dsm_ref_current(n, ref) && !is_known(n, ref))
+		n->known_ref[dsm_ref_rank(ref)] = ref;
 }

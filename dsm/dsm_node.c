@@ -107,6 +107,7 @@ static int open_memory(struct dsm_node *n)
 	n->probe = calloc(pages, sizeof(*n->probe));
 	n->seen_pos = calloc(ranks, sizeof(*n->seen_pos));
 	n->floor_pos = calloc(ranks, sizeof(*n->floor_pos));
+	n->known_ref = calloc(ranks, sizeof(*n->known_ref));
 	n->seen_ref = calloc(DSM_LOCKS, sizeof(*n->seen_ref));
 	n->seen_name = calloc(DSM_SEEN, sizeof(*n->seen_name));
 	n->runs = malloc(n->runs_max * sizeof(*n->runs));
@@ -122,8 +123,9 @@ static int open_memory(struct dsm_node *n)
 	if (!n->fetched || !n->ready || !n->state || !n->access || !n->order ||
 	    !n->place_of || !n->enrolled || !n->wrote || !n->home || !n->idle ||
 	    !n->age || !n->probe || !n->seen_pos || !n->floor_pos ||
-	    !n->seen_ref || !n->seen_name || !n->holds || !n->whole ||
-	    !n->runs || !n->scratch || !n->incoming || !n->entry || !n->thread)
+	    !n->known_ref || !n->seen_ref || !n->seen_name || !n->holds ||
+	    !n->whole || !n->runs || !n->scratch || !n->incoming || !n->entry ||
+	    !n->thread)
 		return -ENOMEM;
 	return open_sets(n) ?:
 			      dsm_heap_open(&n->heap, n->pages,
@@ -193,6 +195,7 @@ void dsm_node_close(struct dsm_node *n)
 	free(n->seen_ref);
 	free(n->floor_pos);
 	free(n->seen_pos);
+	free(n->known_ref);
 	free(n->fetched);
 	free(n->ready);
 	free(n->probe);

@@ -226,6 +226,8 @@ struct dsm_node {
 	uint64_t *seen_pos; /* per rank: its log is known up to here, counted
 			       from the start of its epoch (release mode) */
 	uint64_t *floor_pos; /* per rank: ... absolute (after an overrun) */
+	dsm_ref *known_ref; /* per rank: its youngest release applied, of an epoch
+			       (release mode) */
 	dsm_ref *seen_ref; /* per numbered lock: its last release applied */
 	struct dsm_seen *seen_name; /* the same for names, by their hash */
 	uint32_t wakes; /* flags woken, see dsm_flag.c; atomic */
