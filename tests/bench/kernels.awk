@@ -199,15 +199,25 @@ function json(i, j) {
 
 # --- plot ---------------------------------------------------------------------
 
+# Is there any point of it?
+function shown(v, i) {
+	for (i = 1; i <= nkernels; i++)
+		if (faster(kernel[i], v, "serial"))
+			return 1
+	return 0
+}
+
 function plot(i, j) {
 	printf "kernel"
 	for (j = 2; j <= nvariants; j++)
-		printf " %s", variant[j]
+		if (shown(variant[j]))
+			printf " %s", variant[j]
 	print ""
 	for (i = 1; i <= nkernels; i++) {
 		printf "%s", kernel[i]
 		for (j = 2; j <= nvariants; j++)
-			printf " %s", text(faster(kernel[i], variant[j], "serial"))
+			if (shown(variant[j]))
+				printf " %s", text(faster(kernel[i], variant[j], "serial"))
 		print ""
 	}
 }
