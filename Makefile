@@ -468,7 +468,7 @@ UDEVDIR ?= /lib/udev/rules.d
 module_pure := $(wildcard comm/sul_pure.h $(foreach n,wire mac nh path engine \
 	memory net,comm/sul_$(n).[ch] comm/sul_$(n).def comm/sul_$(n)_*.[ch]))
 module_files := $(patsubst kernel/%,%,$(wildcard kernel/Kbuild kernel/*.[ch] \
-	kernel/uapi/*)) $(module_pure)
+	kernel/*.def kernel/uapi/*)) $(module_pure)
 module_src := $(module_files:%=$(O)/kernel/%)
 $(O)/kernel/comm/%: comm/%
 	@mkdir -p $(@D)

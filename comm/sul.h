@@ -185,6 +185,10 @@ void sul_close(struct sul_port *p); /* NULL is fine */
  * wait here for each other, and serve each other meanwhile.  Afterwards no
  * thread of the port is there any more, and nothing may be issued.
  * -ETIMEDOUT: a rank has not come within @timeout_ms; -ECANCELED.
+ *
+ * Over udp a rank that has waited, in vain, says farewell.  It is not missed then,
+ * and ranks that go on without it do; but who needs it ends the job, with a
+ * message that names both.
  */
 int sul_leave(struct sul_port *p, int timeout_ms);
 const char *sul_carrier(const struct sul_port *p);

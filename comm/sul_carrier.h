@@ -24,6 +24,8 @@ enum {
 	SUL_LEAVE_NEIGHBOURS = 5
 };
 
+struct sul_message; /* sul_net.h */
+
 /*
  * The arguments of every function have been checked: ranks and windows exist,
  * ranges lie inside them, words are aligned.  Semantics: sul.h.
@@ -65,6 +67,10 @@ struct sul_carrier_ops {
 	 */
 	int (*put_private)(struct sul_port *p, int rank, uint64_t addr,
 			   const void *src, size_t len);
+	/* A message (sul_net.h), which leaves at once.  NULL or -ENOTSUP, and
+	 * nothing was done: in parts, as put, notify, notify and push. */
+	int (*message)(struct sul_port *p, int rank,
+		       const struct sul_message *m);
 	/* Of carriers for other hosts only: */
 	/* Fill in what was counted of the network. */
 	void (*stats)(const struct sul_port *p, struct sul_stats *out);
@@ -77,6 +83,10 @@ struct sul_carrier_ops {
 	/* A word of @rank, which is here, has been stored; whoever waits for it
 	 * sleeps where no futex wakes him (SUL_WORD_SLEEPER).  May be NULL. */
 	void (*wake_rank)(struct sul_port *p, int rank);
+	/* Tell all that this rank leaves, though they may not; has @rank told so?
+	 * Both NULL: nobody is told. */
+	void (*farewell)(struct sul_port *p);
+	bool (*has_left)(struct sul_port *p, int rank);
 	/* The last: try to bring to an end what has been issued, at most
 	 * @timeout_ms, and then no thread is there any more. */
 	void (*stop)(struct sul_port *p, int timeout_ms);
@@ -166,6 +176,11 @@ int sul_port_wait(struct sul_port *p, const struct sul_watch *watch,
 bool sul_port_crowded(const struct sul_port *p);
 /* Nothing has come from @rank for too long: end the job, and say so. */
 void sul_port_silent(const struct sul_port *p, int rank);
+/* @rank has left the job, properly, and is needed here: the same. */
+void sul_port_left(const struct sul_port *p, int rank);
+/* @err is how an operation on @rank has ended that was the program's own: if that
+ * has left, say so. */
+int sul_port_blame(struct sul_port *p, int rank, int err);
 /* Why opening fails, or what else is to be said (struct sul_config's why). */
 void sul_port_why(const struct sul_config *cfg, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -31,6 +31,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sul_net.h"
 #include "sul_pages.h"
 #include "sul_sleep.h"
 
@@ -114,13 +115,20 @@ void sul_channel_drop(struct sul_port *p)
 	__atomic_fetch_add(&p->stats.dropped, 1, __ATOMIC_RELAXED);
 }
 
-int sul_channel_ring_quiet(struct sul_port *p, int rank)
+/* The doorbell's next value. */
+static uint32_t next_ring(struct sul_port *p, int rank)
 {
 	uint32_t nr = __atomic_add_fetch(&p->channels->rings[rank], 1,
 					 __ATOMIC_RELAXED);
-	uint32_t value = (uint32_t)p->rank << SUL_BELL_BITS |
-			 (nr & ((1u << SUL_BELL_BITS) - 1));
-	int err = sul_port_notify(p, rank, SUL_WINDOW_CHANNELS, 0, value);
+
+	return (uint32_t)p->rank << SUL_BELL_BITS |
+	       (nr & ((1u << SUL_BELL_BITS) - 1));
+}
+
+int sul_channel_ring_quiet(struct sul_port *p, int rank)
+{
+	int err = sul_port_notify(p, rank, SUL_WINDOW_CHANNELS, 0,
+				  next_ring(p, rank));
 
 	sul_port_push(p, rank); /* whoever rings has no more to say */
 	return err;
@@ -530,18 +538,34 @@ static bool lane_full(const struct sul_port *p, const struct sul_lane *l,
 	return l->sent - credit >= at->slots;
 }
 
-static int send_locked(struct sul_port *p, struct sul_lane *l, int rank,
-		       const struct sul_slot *m)
+/* Slot, tail and doorbell at once; -ENOTSUP: not now. */
+static int send_at_once(struct sul_port *p, struct sul_lane *l, int rank,
+			const struct sul_slot *m)
+{
+	const struct sul_layout *at = &p->channels->at;
+	struct sul_message k = {
+		.window = SUL_WINDOW_CHANNELS,
+		.off = slot_off(at, p->rank, l->sent),
+		.src = m,
+		.len = SLOT_HEAD + (size_t)m->len,
+		.word = { word_off(at->tail, p->rank), 0 },
+		.value = { l->sent + 1, next_ring(p, rank) },
+	};
+	int err = sul_port_to(p, rank)->message(p, rank, &k);
+
+	l->sent += !err;
+	return err;
+}
+
+static int send_in_parts(struct sul_port *p, struct sul_lane *l, int rank,
+			 const struct sul_slot *m)
 {
 	const struct sul_layout *at = &p->channels->at;
 	struct sul_slot *stage;
 	int err;
 
-	if (lane_full(p, l, rank))
-		return -EAGAIN;
 	stage = &l->stage[l->sent & (at->slots - 1)];
 	memcpy(stage, m, SLOT_HEAD + (size_t)m->len);
-	stage->seq = l->sent + 1;
 	err = sul_port_put(p, rank, SUL_WINDOW_CHANNELS,
 			   slot_off(at, p->rank, l->sent), stage,
 			   SLOT_HEAD + (size_t)m->len);
@@ -552,17 +576,36 @@ static int send_locked(struct sul_port *p, struct sul_lane *l, int rank,
 			       word_off(at->tail, p->rank), l->sent);
 }
 
+static int send_locked(struct sul_port *p, struct sul_lane *l, int rank,
+		       struct sul_slot *m, bool *ring)
+{
+	int err;
+
+	if (lane_full(p, l, rank))
+		return -EAGAIN;
+	m->seq = l->sent + 1;
+	if (sul_port_to(p, rank)->message) {
+		err = send_at_once(p, l, rank, m);
+		if (err != -ENOTSUP)
+			return err;
+	}
+	err = send_in_parts(p, l, rank, m);
+	*ring = !err;
+	return err;
+}
+
 static int try_send(struct sul_port *p, struct sul_lane *l, int rank,
-		    const struct sul_slot *m)
+		    struct sul_slot *m)
 {
 	struct sul_quiet q;
+	bool ring = false;
 	int err;
 
 	sul_quiet_begin(p, &q);
 	pthread_mutex_lock(&l->lock);
-	err = send_locked(p, l, rank, m);
+	err = send_locked(p, l, rank, m, &ring);
 	pthread_mutex_unlock(&l->lock);
-	if (!err)
+	if (ring)
 		err = sul_channel_ring_quiet(p, rank);
 	sul_quiet_end(&q);
 	return err;
@@ -610,7 +653,8 @@ int sul_send(struct sul_port *p, int rank, unsigned int handler,
 		if (err)
 			return err;
 	}
-	if (!err)
-		sul_port_count(p, rank, len, 0);
-	return err;
+	if (err)
+		return sul_port_blame(p, rank, err);
+	sul_port_count(p, rank, len, 0);
+	return 0;
 }

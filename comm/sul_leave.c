@@ -7,6 +7,7 @@
  *            tree of ranks when all below it are, and the first tells all.
  * Invariant: nobody waits for one that has gone: the last message of a tree's
  *            edge goes down, and whoever sends it does not insist on an answer.
+ *            Who has waited long enough and goes alone says farewell to all.
  * Threads:   one calls; others may still use the port.
  * Locks:     none.
  */
@@ -88,6 +89,8 @@ int sul_leave(struct sul_port *p, int timeout_ms)
 	for (int i = 0; !err && i < CHILDREN && child_of(p->rank, i) < p->ranks;
 	     i++)
 		err = tell(p, child_of(p->rank, i), 0);
+	if (err && err != -ECANCELED && timeout_ms && p->far_ops->farewell)
+		p->far_ops->farewell(p);
 	p->far_ops->stop(p, INSIST_MS);
 	return err;
 }

@@ -84,6 +84,11 @@ void sul_memory_fence(void)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
+void sul_memory_word(struct sul_word *word, uint32_t value)
+{
+	__atomic_store_n(&word->value, value, __ATOMIC_RELEASE);
+}
+
 uint64_t sul_memory_amo(uint64_t *word, enum sul_amo_op op, uint64_t operand,
 			uint64_t comparand)
 {

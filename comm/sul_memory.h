@@ -26,6 +26,8 @@ bool sul_memory_flag(const void *flag);
 /* Set bits of a word, as a mark does; then sul_memory_fence(), once. */
 void sul_memory_mark(uint64_t *word, uint64_t bits);
 void sul_memory_fence(void);
+/* What was written before is there before the word has this value. */
+void sul_memory_word(struct sul_word *word, uint32_t value);
 uint64_t sul_memory_amo(uint64_t *word, enum sul_amo_op op, uint64_t operand,
 			uint64_t comparand);
 

@@ -47,6 +47,7 @@ enum {
 	/* Bytes of a packet, without what the network adds to it. */
 	SUL_NET_PACKET_MIN = 576 - 28,
 	SUL_NET_PACKET_MAX = 9000 - 28,
+	SUL_NET_MESSAGE_MAX = 256,
 	SUL_NET_SPAN_MIN = 8, /* packets under way on a lane */
 	SUL_NET_SPAN_MAX = 1024,
 };
@@ -90,6 +91,9 @@ struct sul_net_env {
 	 * sul_net_output().  All operations on it, under way or to come, end
 	 * with -EHOSTDOWN. */
 	void (*dead)(void *ctx, int rank);
+	/* @rank has said farewell, and something that was under way to it has
+	 * not been executed; called once.  NULL: no farewell is heeded. */
+	void (*left)(void *ctx, int rank);
 	/*
 	 * AEAD.  seal: encrypt [body, body+len) to @out, which is @body, and put
 	 * SUL_NET_SEAL_TAG_BYTES of tag behind; open: the reverse in place, false
@@ -198,6 +202,34 @@ int sul_net_amo(struct sul_net *n, int rank, unsigned int w, uint64_t off,
 		uint64_t *old);
 int sul_net_notify(struct sul_net *n, int rank, unsigned int w, uint64_t off,
 		   uint32_t value);
+
+/**
+ * struct sul_message - bytes, and two words of the same window that tell of them.
+ * @word:  where the words lie, below 4 GiB: the first gets value[0] when the
+ *         bytes are there, the second is notified with value[1] then.
+ */
+struct sul_message {
+	unsigned int window;
+	uint64_t off;
+	const void *src;
+	size_t len; /* at most SUL_NET_MESSAGE_MAX */
+	uint64_t word[2];
+	uint32_t value[2];
+};
+/*
+ * A put and two such notifications that travel in one packet and cost little more
+ * than the put; but for the first word nobody is woken.  All or nothing: -EAGAIN;
+ * the bytes are copied.
+ */
+int sul_net_message(struct sul_net *n, int rank, const struct sul_message *m);
+
+/*
+ * The last that is issued to @rank: this one leaves.  There, nobody takes its
+ * silence for a failure any more; but whatever is issued to it ends with
+ * -EHOSTDOWN, and it has left (sul_net_has_left()).  -EAGAIN and so on.
+ */
+int sul_net_farewell(struct sul_net *n, int rank);
+bool sul_net_has_left(const struct sul_net *n, int rank);
 
 /*
  * True: everything issued so far has been executed at its target and every

@@ -51,23 +51,30 @@ static void *word(const struct request *r, unsigned int w, uint64_t off)
 	return sul_net_at(r->n, r->l, w, off, &len, true);
 }
 
-static enum outcome put(struct request *r)
+/* What is left of the @bytes bytes at @from. */
+static enum outcome store_bytes(struct request *r, const unsigned char *from,
+				size_t bytes)
 {
 	uint32_t *done = &r->at->part;
 
-	if (!exists(r->n, r->f.window, r->f.off, r->len))
-		return NONSENSE;
-	while (*done < r->len) {
-		uint64_t len = r->len - *done;
+	while (*done < bytes) {
+		uint64_t len = bytes - *done;
 		char *to = sul_net_at(r->n, r->l, r->f.window, r->f.off + *done,
 				      &len, true);
 
 		if (!to)
 			return MISSING;
-		sul_memory_copy_in(to, r->body + *done, (size_t)len);
+		sul_memory_copy_in(to, from + *done, (size_t)len);
 		*done += (uint32_t)len;
 	}
 	return DONE;
+}
+
+static enum outcome put(struct request *r)
+{
+	if (!exists(r->n, r->f.window, r->f.off, r->len))
+		return NONSENSE;
+	return store_bytes(r, r->body, r->len);
 }
 
 /* --- scatter ---------------------------------------------------------------------- */
@@ -348,6 +355,43 @@ static enum outcome notify(struct request *r)
 		return MISSING;
 	memcpy(&v, r->body, sizeof(v));
 	r->n->cfg.env->notify(r->n->cfg.env_ctx, at, SUL_LE32(v.value));
+	return DONE;
+}
+
+/* Nobody sleeps on the first word: whoever waits looks at it when the second has
+ * changed. */
+static enum outcome message(struct request *r)
+{
+	size_t len = r->len - sizeof(struct sul_wire_message);
+	uint32_t *told = &r->at->marks;
+	struct sul_wire_message v;
+
+	memcpy(&v, r->body, sizeof(v));
+	if (!exists(r->n, r->f.window, r->f.off, len) ||
+	    !word_exists(r->n, r->f.window, SUL_LE32(v.word[0])) ||
+	    !word_exists(r->n, r->f.window, SUL_LE32(v.word[1])))
+		return NONSENSE;
+	if (store_bytes(r, r->body + sizeof(v), len) == MISSING)
+		return MISSING;
+	for (; *told < 2; ++*told) {
+		uint32_t value = SUL_LE32(v.value[*told]);
+		struct sul_word *at =
+			word(r, r->f.window, SUL_LE32(v.word[*told]));
+
+		if (!at)
+			return MISSING;
+		if (*told)
+			r->n->cfg.env->notify(r->n->cfg.env_ctx, at, value);
+		else
+			sul_memory_word(at, value);
+	}
+	return DONE;
+}
+
+static enum outcome farewell(struct request *r)
+{
+	if (r->n->cfg.env->left && !r->l->left_ns)
+		r->l->left_ns = r->n->now_ns ? r->n->now_ns : 1;
 	return DONE;
 }
 

@@ -103,7 +103,7 @@ int sul_net_put(struct sul_net *n, int rank, unsigned int w, uint64_t off,
 
 	if (!range_exists(n, w, off, len))
 		return -EINVAL;
-	err = sul_net_link_get(n, rank, &l);
+	err = sul_net_link_issue(n, rank, &l);
 	if (err)
 		return err;
 	while (*done < len) {
@@ -284,7 +284,7 @@ int sul_net_putv(struct sul_net *n, int rank, unsigned int w, uint64_t off,
 
 	if (!scatter_is_valid(n, &s))
 		return -EINVAL;
-	err = sul_net_link_get(n, rank, &l);
+	err = sul_net_link_issue(n, rank, &l);
 	if (err)
 		return err;
 	while (s.at < nr_runs && going) {
@@ -381,7 +381,7 @@ int sul_net_get(struct sul_net *n, int rank, unsigned int w, uint64_t off,
 
 	if (!get_is_valid(n, w, off, len, marks, nr_marks))
 		return -EINVAL;
-	err = sul_net_link_get(n, rank, &l);
+	err = sul_net_link_issue(n, rank, &l);
 	if (err)
 		return err;
 	if (!len)
@@ -419,7 +419,7 @@ int sul_net_amo(struct sul_net *n, int rank, unsigned int w, uint64_t off,
 
 	if (!word_exists(n, w, off) || (unsigned int)op >= SUL_AMO_NR)
 		return -EINVAL;
-	err = sul_net_link_get(n, rank, &l);
+	err = sul_net_link_issue(n, rank, &l);
 	if (err)
 		return err;
 	if (old) {
@@ -451,7 +451,7 @@ int sul_net_notify(struct sul_net *n, int rank, unsigned int w, uint64_t off,
 
 	if (!word_exists(n, w, off))
 		return -EINVAL;
-	err = sul_net_link_get(n, rank, &l);
+	err = sul_net_link_issue(n, rank, &l);
 	if (err)
 		return err;
 	at = sul_net_frame(n, l, SUL_REQUESTS, bytes);
@@ -459,6 +459,65 @@ int sul_net_notify(struct sul_net *n, int rank, unsigned int w, uint64_t off,
 		return -EAGAIN;
 	sul_wire_frame_write(at, frame(SUL_FRAME_NOTIFY, w, off, bytes));
 	memcpy(at + SUL_WIRE_FRAME_BYTES, &v, sizeof(v));
+	return 0;
+}
+
+/* --- message ----------------------------------------------------------------------- */
+
+static bool message_is_valid(const struct sul_net *n,
+			     const struct sul_message *m)
+{
+	for (int i = 0; i < 2; i++)
+		if (m->word[i] > UINT32_MAX ||
+		    !word_exists(n, m->window, m->word[i]))
+			return false;
+	return m->len <= SUL_NET_MESSAGE_MAX &&
+	       range_exists(n, m->window, m->off, m->len);
+}
+
+int sul_net_message(struct sul_net *n, int rank, const struct sul_message *m)
+{
+	size_t fixed = SUL_WIRE_FRAME_BYTES + sizeof(struct sul_wire_message);
+	struct sul_wire_message v;
+	struct sul_net_link *l;
+	unsigned char *at;
+	int err;
+
+	if (!message_is_valid(n, m))
+		return -EINVAL;
+	err = sul_net_link_issue(n, rank, &l);
+	if (err)
+		return err;
+	at = sul_net_frame(n, l, SUL_REQUESTS, fixed + m->len);
+	if (!at)
+		return -EAGAIN;
+	for (int i = 0; i < 2; i++) {
+		v.word[i] = SUL_LE32((uint32_t)m->word[i]);
+		v.value[i] = SUL_LE32(m->value[i]);
+	}
+	sul_wire_frame_write(at, frame(SUL_FRAME_MESSAGE, m->window, m->off,
+				       fixed + m->len));
+	memcpy(at + SUL_WIRE_FRAME_BYTES, &v, sizeof(v));
+	if (m->len)
+		memcpy(at + fixed, m->src, m->len);
+	return 0;
+}
+
+/* --- farewell ---------------------------------------------------------------------- */
+
+int sul_net_farewell(struct sul_net *n, int rank)
+{
+	struct sul_net_link *l;
+	unsigned char *at;
+	int err = sul_net_link_issue(n, rank, &l);
+
+	if (err)
+		return err;
+	at = sul_net_frame(n, l, SUL_REQUESTS, SUL_WIRE_FRAME_BYTES);
+	if (!at)
+		return -EAGAIN;
+	sul_wire_frame_write(at, frame(SUL_FRAME_FAREWELL, 0, 0,
+				       SUL_WIRE_FRAME_BYTES));
 	return 0;
 }
 

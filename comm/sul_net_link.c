@@ -15,6 +15,9 @@
  * there is no answer again after each thirty-second part of it; so a peer that
  * dies is found within silence_ns of its last word.
  *
+ * Who has said farewell is neither asked nor missed; what is under way to it has
+ * a moment to be acknowledged.
+ *
  * Only time in which somebody here listened counts.  A rank that has to wait for
  * a processor looks too late at what has come, and asks too rarely; and with the
  * time alone it would take for silence what it has not heard.  So by how much the
@@ -180,6 +183,19 @@ int sul_net_link_find(struct sul_net *n, int rank, struct sul_net_link **out)
 	return 0;
 }
 
+bool sul_net_has_left(const struct sul_net *n, int rank)
+{
+	return rank >= 0 && rank < n->cfg.ranks && n->peers[rank].link &&
+	       n->peers[rank].link->left_ns;
+}
+
+int sul_net_link_issue(struct sul_net *n, int rank, struct sul_net_link **out)
+{
+	int err = sul_net_link_get(n, rank, out);
+
+	return !err && (*out)->left_ns ? -EHOSTDOWN : err;
+}
+
 int sul_net_watch(struct sul_net *n, int rank)
 {
 	struct sul_net_link *l;
@@ -209,6 +225,13 @@ static uint64_t probe_most(const struct sul_net *n)
 	return n->cfg.silence_ns / 32;
 }
 
+static bool is_under_way(const struct sul_net_link *l)
+{
+	const struct sul_sender *out = &l->lane[SUL_REQUESTS].out;
+
+	return out->una != out->next || l->nr_pending;
+}
+
 /* When it is dead if nothing is heard until then. */
 static uint64_t silent_at(const struct sul_net *n, const struct sul_net_link *l)
 {
@@ -216,15 +239,23 @@ static uint64_t silent_at(const struct sul_net *n, const struct sul_net_link *l)
 	uint64_t heard = l->heard_ns + silence,
 		 asked = l->asked_ns + silence / 2;
 
+	if (l->left_ns)
+		return is_under_way(l) ? l->left_ns + SUL_NET_LAST_NS :
+					 SUL_ENGINE_NEVER;
 	if (!l->asked_ns)
 		return SUL_ENGINE_NEVER;
 	return heard > asked ? heard : asked;
 }
 
+static uint64_t ping_at(const struct sul_net_link *l)
+{
+	return l->left_ns ? SUL_ENGINE_NEVER : l->ping_ns;
+}
+
 static uint64_t link_deadline(const struct sul_net *n,
 			      const struct sul_net_link *l)
 {
-	uint64_t at = least(l->ack_ns, l->ping_ns);
+	uint64_t at = least(l->ack_ns, ping_at(l));
 
 	at = least(at, least(l->want_ns, sul_paths_deadline(&l->paths)));
 	for (int i = 0; i < SUL_LANES; i++)
@@ -248,7 +279,7 @@ static void bury(struct sul_net *n, struct sul_net_link *l)
 	struct sul_sender *out = &l->lane[SUL_REQUESTS].out;
 	uint32_t lost = out->next - out->una;
 
-	if (lost || l->nr_pending)
+	if (is_under_way(l))
 		n->error = -EHOSTDOWN;
 	n->unexecuted -= lost;
 	n->unanswered -= l->nr_pending;
@@ -257,7 +288,10 @@ static void bury(struct sul_net *n, struct sul_net_link *l)
 	if (l->busy.next)
 		sul_net_ring_leave(&l->busy);
 	n->peers[l->rank].dead = true;
-	n->cfg.env->dead(n->cfg.env_ctx, l->rank);
+	if (l->left_ns)
+		n->cfg.env->left(n->cfg.env_ctx, l->rank);
+	else
+		n->cfg.env->dead(n->cfg.env_ctx, l->rank);
 }
 
 static void expire_link(struct sul_net *n, struct sul_net_link *l)
@@ -282,7 +316,7 @@ static void expire_link(struct sul_net *n, struct sul_net_link *l)
 		sul_net_want(n, l);
 		l->ask_now = true;
 	}
-	if (now >= l->ping_ns)
+	if (now >= ping_at(l))
 		l->ask_now = true;
 	sul_net_link_touch(n, l);
 }

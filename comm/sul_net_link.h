@@ -32,6 +32,9 @@ enum {
 
 _Static_assert(SUL_PATHS_MAX == (int)SUL_NET_PATHS_MAX, "paths");
 
+/* So long it may take, after a farewell, until what is under way to its sender is
+ * known to have been executed all the same. */
+#define SUL_NET_LAST_NS ((uint64_t)200 * 1000 * 1000)
 #define SUL_NET_ACK_DELAY_NS ((uint64_t)10 * 1000 * 1000)
 
 /* Buffers of one size, the last one given back is the next one taken. */
@@ -62,8 +65,8 @@ struct sul_net_place {
 /* How far a packet has been executed that needs a page which is not there. */
 struct sul_net_progress {
 	uint32_t frame; /* where the frame begins that is next; of that frame: */
-	uint32_t part; /* bytes of a put or get */
-	uint32_t marks; /* of a get */
+	uint32_t part; /* bytes of a put, message or get */
+	uint32_t marks; /* of a get; words of a message */
 	struct sul_net_place done, stored; /* of a scatter; see putv_pieces() */
 };
 
@@ -156,6 +159,7 @@ struct sul_net_link {
 	uint64_t ack_ns; /* deadline of what is owed; SUL_ENGINE_NEVER */
 	uint64_t heard_ns;
 	uint64_t asked_ns; /* since when an answer is owed; 0: it is not */
+	uint64_t left_ns; /* it has said farewell then; 0: it has not */
 	uint64_t ping_ns; /* when to ask whether anybody is there */
 	uint32_t turn; /* packets sent in a row */
 };
@@ -202,6 +206,8 @@ static inline int sul_net_link_get(struct sul_net *n, int rank,
 	*out = n->peers[rank].link;
 	return 0;
 }
+/* The same for an operation: who has left takes none. */
+int sul_net_link_issue(struct sul_net *n, int rank, struct sul_net_link **out);
 /* Output should look at it. */
 void sul_net_link_touch(struct sul_net *n, struct sul_net_link *l);
 /* It has nothing to send: it is not looked at before its deadline, unless that

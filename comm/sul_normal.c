@@ -558,7 +558,7 @@ int sul_send_large(struct sul_port *p, int rank, unsigned int channel,
 	t.end = sul_sleep_end(timeout_ms);
 	err = claim(&t, &info);
 	if (err)
-		return err;
+		return sul_port_blame(p, rank, err);
 	status = move(&t, &info);
 	if (status && status != -EMSGSIZE) {
 		give_back(&t);

@@ -318,7 +318,7 @@ int sul_get(struct sul_port *p, int rank, unsigned int w, uint64_t off,
 	err = sul_port_to(p, rank)->get(p, rank, w, off, dst, len, marks,
 					nr_marks);
 	sul_quiet_end(&q);
-	return err;
+	return err ? sul_port_blame(p, rank, err) : 0;
 }
 
 int sul_put(struct sul_port *p, int rank, unsigned int w, uint64_t off,
@@ -333,7 +333,7 @@ int sul_put(struct sul_port *p, int rank, unsigned int w, uint64_t off,
 	begin(p, rank, &q);
 	err = sul_port_to(p, rank)->put(p, rank, w, off, src, len);
 	sul_quiet_end(&q);
-	return err;
+	return err ? sul_port_blame(p, rank, err) : 0;
 }
 
 int sul_putv(struct sul_port *p, int rank, unsigned int w, uint64_t off,
@@ -357,7 +357,7 @@ int sul_putv(struct sul_port *p, int rank, unsigned int w, uint64_t off,
 	err = sul_port_to(p, rank)->putv(p, rank, w, off, src, runs, nr_runs,
 					 mirror);
 	sul_quiet_end(&q);
-	return err;
+	return err ? sul_port_blame(p, rank, err) : 0;
 }
 
 int sul_amo(struct sul_port *p, int rank, unsigned int w, uint64_t off,
@@ -374,7 +374,7 @@ int sul_amo(struct sul_port *p, int rank, unsigned int w, uint64_t off,
 	err = sul_port_to(p, rank)->amo(p, rank, w, off, op, operand, comparand,
 					old);
 	sul_quiet_end(&q);
-	return err;
+	return err ? sul_port_blame(p, rank, err) : 0;
 }
 
 /* Whoever waits here may sleep in the far carrier. */
@@ -400,7 +400,7 @@ int sul_notify(struct sul_port *p, int rank, unsigned int w, uint64_t off,
 	begin(p, rank, &q);
 	err = notify(p, rank, w, off, value);
 	sul_quiet_end(&q);
-	return err;
+	return err ? sul_port_blame(p, rank, err) : 0;
 }
 
 int sul_flush(struct sul_port *p)
@@ -508,6 +508,25 @@ void sul_port_silent(const struct sul_port *p, int rank)
 		"rank %d%s%.64s has been silent for %g s (parameter silence): its host or the network is down, or it was stopped",
 		rank, *host ? " on " : "", host, p->silence_ms / 1000.0);
 	sul_job_fail(p->job, rank, 1, text);
+}
+
+void sul_port_left(const struct sul_port *p, int rank)
+{
+	const char *host = sul_job_rank(p->job, rank)->host_name;
+	char text[SUL_WHY_MAX];
+
+	snprintf(text, sizeof(text),
+		 "rank %d%s%.64s has left the job, but rank %d still needs it",
+		 rank, *host ? " on " : "", host, p->rank);
+	sul_job_fail(p->job, rank, 1, text);
+}
+
+int sul_port_blame(struct sul_port *p, int rank, int err)
+{
+	if (err == -EHOSTDOWN && p->far_ops && p->far_ops->has_left &&
+	    p->far_ops->has_left(p, rank))
+		sul_port_left(p, rank);
+	return err;
 }
 
 void sul_port_why(const struct sul_config *cfg, const char *fmt, ...)

@@ -161,6 +161,22 @@ static int issue(struct sul_port *p, const struct sul_sim_op *op)
 	return err;
 }
 
+/* In parts if others are in line before it, or it would have to wait itself. */
+static int simnet_message(struct sul_port *p, int rank,
+			  const struct sul_message *m)
+{
+	struct sul_simnet_node *n = node_of(p);
+	int err = -EAGAIN;
+
+	if (n->cancelled)
+		return -ECANCELED;
+	if (!n->first && rank != p->rank)
+		err = sul_net_message(n->net, rank, m);
+	if (!err)
+		sul_simnet_pump_soon(p->carrier, p->rank);
+	return err == -EAGAIN ? -ENOTSUP : err;
+}
+
 static bool idle(const struct sul_simnet_node *n)
 {
 	return !n->first && sul_net_quiet(n->net);
@@ -362,4 +378,5 @@ const struct sul_carrier_ops sul_simnet_ops = {
 	.flush = simnet_flush,
 	.wait = simnet_wait,
 	.put_private = simnet_put_private,
+	.message = simnet_message,
 };

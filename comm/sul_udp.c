@@ -172,6 +172,11 @@ static void env_dead(void *ctx, int rank)
 	sul_port_silent(((struct sul_udp *)ctx)->port, rank);
 }
 
+static void env_left(void *ctx, int rank)
+{
+	sul_port_left(((struct sul_udp *)ctx)->port, rank);
+}
+
 static void *env_alloc(void *ctx, size_t bytes)
 {
 	(void)ctx;
@@ -189,6 +194,7 @@ static const struct sul_net_env env = {
 	.free = env_free,
 	.notify = env_notify,
 	.dead = env_dead,
+	.left = env_left,
 #ifdef SUL_SODIUM
 	.seal = sul_aead_seal,
 	.open = sul_aead_open,
@@ -351,6 +357,15 @@ static int udp_open(struct sul_port *p, const struct sul_config *cfg)
 	return err;
 }
 
+/* Whoever is no user sees to it that the agent wakes up in time. */
+static void send_now(struct sul_udp *u)
+{
+	u->now_ns = sul_now_ns();
+	sul_udp_send(u);
+	if (!u->users)
+		sul_udp_set_timer(u);
+}
+
 /* --- operations -------------------------------------------------------------------------- */
 
 /* A thread that issues: when there is no room, it becomes a user. */
@@ -457,6 +472,21 @@ static int udp_notify(struct sul_port *p, int rank, unsigned int w,
 	return issue_end(&i, err);
 }
 
+/* Who sends a message has no more to say. */
+static int udp_message(struct sul_port *p, int rank,
+		       const struct sul_message *m)
+{
+	struct issue i = issue_begin(p);
+	int err;
+
+	do
+		err = sul_net_message(i.u->net, rank, m);
+	while (issue_again(&i, &err));
+	if (!err)
+		send_now(i.u);
+	return issue_end(&i, err);
+}
+
 /* --- flush ---------------------------------------------------------------------------------- */
 
 static int flush_user(struct sul_udp *u)
@@ -492,10 +522,7 @@ static void udp_push(struct sul_port *p)
 	struct sul_udp *u = sul_udp_of(p);
 
 	sul_udp_lock(u);
-	u->now_ns = sul_now_ns();
-	sul_udp_send(u);
-	if (!u->users)
-		sul_udp_set_timer(u);
+	send_now(u);
 	sul_udp_unlock(u);
 }
 
@@ -508,6 +535,30 @@ static void udp_poll(struct sul_port *p)
 	if (!u->users)
 		sul_udp_set_timer(u);
 	sul_udp_unlock(u);
+}
+
+/* Whoever has no room for it learns of it by our silence. */
+static void udp_farewell(struct sul_port *p)
+{
+	struct sul_udp *u = sul_udp_of(p);
+
+	sul_udp_lock(u);
+	for (int r = 0; r < p->ranks; r++)
+		if (sul_port_far(p, r))
+			sul_net_farewell(u->net, r);
+	send_now(u);
+	sul_udp_unlock(u);
+}
+
+static bool udp_has_left(struct sul_port *p, int rank)
+{
+	struct sul_udp *u = sul_udp_of(p);
+	bool left;
+
+	sul_udp_lock(u);
+	left = sul_net_has_left(u->net, rank);
+	sul_udp_unlock(u);
+	return left;
 }
 
 static void udp_stats(const struct sul_port *p, struct sul_stats *out)
@@ -556,8 +607,11 @@ const struct sul_carrier_ops sul_udp_ops = {
 	.wait = sul_udp_wait,
 	.put_private = udp_put_private,
 	.stats = udp_stats,
+	.message = udp_message,
 	.push = udp_push,
 	.poll = udp_poll,
 	.wake = sul_udp_wake,
+	.farewell = udp_farewell,
+	.has_left = udp_has_left,
 	.stop = sul_udp_stop,
 };

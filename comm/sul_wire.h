@@ -18,7 +18,7 @@
 #include "sul_path.h"
 
 enum {
-	SUL_WIRE_VERSION = 1,
+	SUL_WIRE_VERSION = 2, /* 2: MESSAGE, FAREWELL */
 	SUL_WIRE_ALIGN = 8,
 };
 
@@ -128,6 +128,13 @@ struct sul_wire_notify {
 	uint32_t reserved;
 };
 
+/* All in the window of the bytes. */
+struct sul_wire_message {
+	uint32_t word[2]; /* where the words lie; the second is notified */
+	uint32_t value[2];
+	/* the bytes */
+};
+
 struct sul_wire_answer { /* of DATA and OLD */
 	uint32_t tag;
 	uint32_t reserved;
@@ -147,6 +154,7 @@ SUL_SIZE_ASSERT(struct sul_wire_get, 8);
 SUL_SIZE_ASSERT(struct sul_wire_mark, 24);
 SUL_SIZE_ASSERT(struct sul_wire_amo, 24);
 SUL_SIZE_ASSERT(struct sul_wire_notify, 8);
+SUL_SIZE_ASSERT(struct sul_wire_message, 16);
 SUL_SIZE_ASSERT(struct sul_wire_answer, 8);
 
 static inline size_t sul_wire_padded(size_t bytes)

@@ -130,6 +130,17 @@ INLINE void keep_words(void *to, const struct block *read, uint64_t mask)
 				  (unsigned int)(mask & 0xff));
 }
 
+/* The same where nobody else stores: whole words, with no look at each byte. */
+INLINE void keep_changed_words(void *to, const struct block *read,
+			       uint64_t mask)
+{
+	char *out = to;
+
+	for (size_t i = 0; mask; i++, mask >>= WORD)
+		if (mask & 0xff)
+			word_write(out + i * WORD, read->word[i]);
+}
+
 INLINE uint32_t lowest_bit(uint64_t mask)
 {
 	return mask ? (uint32_t)__builtin_ctzll(mask) : BLOCK;
@@ -214,7 +225,11 @@ INLINE int any(block_fn block, const char *frame, const char *twin, size_t len)
  * Words are kept one by one even where a vector could be stored whole: only a
  * word-wide store promises that a racing reader never sees half a value.  With
  * @twin == @frame there is one store, not two: a second would undo what another
- * thread wrote in between.
+ * thread wrote in between.  That one, and what goes into a twin, may be a whole
+ * word where a part of it changed: a page that is not watched is read-only here,
+ * and to the twin of a copy nobody else stores.  Of a number that changed a
+ * little some bytes are as they were, others each time, and to store those one
+ * by one takes ten times as long.
  */
 INLINE size_t merge(block_fn block, char *frame, char *twin, const char *news,
 		    size_t len)
@@ -227,9 +242,9 @@ INLINE size_t merge(block_fn block, char *frame, char *twin, const char *news,
 
 		if (!mask)
 			continue;
-		keep_words(frame + at, &read, mask);
 		if (twin != frame)
-			keep_words(twin + at, &read, mask);
+			keep_words(frame + at, &read, mask);
+		keep_changed_words(twin + at, &read, mask);
 		changed += (size_t)__builtin_popcountll(mask);
 	}
 	for (; at < len; at += WORD) {
@@ -238,9 +253,9 @@ INLINE size_t merge(block_fn block, char *frame, char *twin, const char *news,
 
 		if (!mask)
 			continue;
-		word_keep(frame + at, read.word[0], mask);
 		if (twin != frame)
-			word_keep(twin + at, read.word[0], mask);
+			word_keep(frame + at, read.word[0], mask);
+		word_write(twin + at, read.word[0]);
 		changed += (size_t)__builtin_popcount(mask);
 	}
 	return changed;

@@ -8,9 +8,10 @@
  * Other threads may be writing to a frame while it is compared (DESIGN's rules
  * 2 and 3, "torn diff" and "lost write under refresh").  Therefore every byte
  * of @frame and of @news is read exactly once, by a load of at most a vector's
- * width, and what was loaded is both compared and kept; and nothing is stored
- * that did not change.  @twin is read before @frame or @news: a remote writer
- * stores the other way round, so its old value is never put back into a twin.
+ * width, and what was loaded is both compared and kept; and where others may
+ * store, nothing is stored that did not change.  @twin is read before @frame or
+ * @news: a remote writer stores the other way round, so its old value is never
+ * put back into a twin.
  *
  * All lengths are multiples of 8; all pointers are 8-byte aligned.
  * Pure.  Threads: see each function.
@@ -45,8 +46,9 @@ int dsm_diff_any(const void *frame, const void *twin, size_t len);
  * A refresh: where @news differs from @twin, store @news into @frame and
  * @twin.  Pass @twin == @frame for a page that is not watched.  Where a whole
  * aligned 8-byte word changed it is one 8-byte store; otherwise only the
- * changed bytes are stored.  Returns in how many bytes @news differed from
- * @twin.
+ * changed bytes are stored to @frame.  To @twin, to which nobody else stores,
+ * it is one 8-byte store in any case.  Returns in how many bytes @news differed
+ * from @twin.
  */
 size_t dsm_diff_merge(void *frame, void *twin, const void *news, size_t len);
 

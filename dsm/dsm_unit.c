@@ -22,13 +22,22 @@ enum {
 #define STEP len
 #endif
 
-/* Copy a page while others may be writing to it; word by word in tests. */
+/* Copy a page while others may be writing to it; in tests word by word, and
+ * others overtake between reading one and storing it. */
 static void copy(struct dsm_node *n, char *dst, const char *src, size_t len)
 {
+#ifdef DSM_POINTS
+	char word[STEP];
+
 	for (size_t i = 0; i < len; i += STEP) {
-		memcpy(dst + i, src + i, STEP);
+		memcpy(word, src + i, STEP);
 		DSM_POINT(n);
+		memcpy(dst + i, word, STEP);
 	}
+#else
+	(void)n;
+	memcpy(dst, src, len);
+#endif
 }
 
 static void prepare_frame(struct dsm_node *n, uint32_t unit)
@@ -134,6 +143,27 @@ static void drop_twin(struct dsm_node *n, uint32_t unit)
 		n->watched_pages -= dsm_unit_pages(n, unit);
 }
 
+#ifdef DSM_POINTS
+/* dsm_diff_take() of a word, and others overtake before it is kept, the more so
+ * if it has changed. */
+static size_t take_step(struct dsm_node *n, const char *frame, char *twin,
+			uint32_t base, struct sul_run *runs, size_t nr)
+{
+	char was[STEP], is[STEP];
+
+	memcpy(was, twin, STEP);
+	memcpy(is, frame, STEP);
+	DSM_POINT(n);
+	if (memcmp(is, was, STEP))
+		for (int i = 0; i < STEP; i++)
+			DSM_POINT(n);
+	for (size_t i = 0; i < STEP; i++)
+		if (is[i] != was[i])
+			twin[i] = is[i];
+	return dsm_diff_take(is, was, STEP, base, runs, nr);
+}
+#endif
+
 static size_t take_changes(struct dsm_node *n, uint32_t unit)
 {
 	size_t len = dsm_unit_bytes(n, unit);
@@ -142,11 +172,12 @@ static size_t take_changes(struct dsm_node *n, uint32_t unit)
 	struct sul_run *runs = n->runs + n->runs_nr;
 	size_t nr = 0;
 
-	for (size_t i = 0; i < len; i += STEP) {
-		nr = dsm_diff_take(frame + i, twin + i, STEP, (uint32_t)i, runs,
-				   nr);
-		DSM_POINT(n);
-	}
+#ifdef DSM_POINTS
+	for (size_t i = 0; i < len; i += STEP)
+		nr = take_step(n, frame + i, twin + i, (uint32_t)i, runs, nr);
+#else
+	nr = dsm_diff_take(frame, twin, len, 0, runs, nr);
+#endif
 	if (DSM_BROKEN(read_twice))
 		memcpy(twin, frame, len);
 	return nr;

@@ -30,6 +30,7 @@
 #ifndef SUL_KERNEL_H
 #define SUL_KERNEL_H
 
+#include <linux/jump_label.h>
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/mm.h>
@@ -280,6 +281,23 @@ long sul_wake_rank(struct sul_port *p, const struct sul_wake *w);
 void sul_wake_all(struct sul_port *p);
 /* Store into a word of @p's windows and wake who said that he sleeps. */
 void sul_notify_locked(struct sul_port *p, struct sul_word *word, u32 value);
+
+/* --- sul_linger.c: where a task can be made to stay, for tests ----------------------- */
+
+enum sul_place {
+#define PLACE(name, doc) SUL_PLACE_##name,
+#include "sul_linger.def"
+	SUL_PLACES
+};
+
+DECLARE_STATIC_KEY_FALSE(sul_linger_on);
+void sul_linger_at(enum sul_place place);
+/* Process context, no spinlock held. */
+static inline void sul_linger(enum sul_place place)
+{
+	if (static_branch_unlikely(&sul_linger_on))
+		sul_linger_at(place);
+}
 
 /* --- sul_count.c: counters of a port, totals of a namespace ------------------------- */
 

@@ -255,6 +255,7 @@ static void pin_wanted(struct work_struct *work)
 	while ((w = next_wanted(c)).rank >= 0) {
 		int err = sul_window_pin(c->port, w.window, w.off, w.bytes);
 
+		sul_linger(SUL_PLACE_worker);
 		if (!err)
 			pump(c, resume, &w);
 		else if (err == -EFAULT)

@@ -291,6 +291,7 @@ static void end_port(struct sul_port *p)
 
 static void end_by_work(struct work_struct *work)
 {
+	sul_linger(SUL_PLACE_ending);
 	end_port(container_of(work, struct sul_port, ending));
 }
 
@@ -527,6 +528,7 @@ long sul_port_peer(struct sul_port *p, const struct sul_peer_spec *s)
 	err = await_near(p, s, &other);
 	if (err)
 		return err;
+	sul_linger(SUL_PLACE_peer);
 	err = add_near(p, s->rank, other);
 	if (err)
 		sul_port_put(other);

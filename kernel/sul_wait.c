@@ -123,6 +123,7 @@ long sul_wait_for(struct sul_port *p, const struct sul_wait *w)
 		if (err)
 			break;
 		sleeps++;
+		sul_linger(SUL_PLACE_wait);
 		err = sleep(p, news, deadline);
 	}
 	spin_lock_bh(&p->lock);

@@ -157,6 +157,7 @@ static int pin_once(struct sul_window *w, struct mm_struct *mm, u64 page,
 	mmap_read_unlock(mm);
 	if (got <= 0)
 		return got ? (int)got : -EFAULT;
+	sul_linger(SUL_PLACE_pinned);
 
 	rest = (unsigned int)got;
 	spin_lock_bh(&p->lock);
@@ -189,8 +190,10 @@ int sul_window_pin(struct sul_port *p, unsigned int w, u64 off, u64 bytes)
 	struct mm_struct *mm = p->mm;
 	int err;
 
+	sul_linger(SUL_PLACE_pin);
 	if (!mmget_not_zero(mm))
 		return -EHOSTDOWN;
+	sul_linger(SUL_PLACE_held);
 	err = mutex_lock_killable(&p->pinning);
 	if (!err) {
 		do {

@@ -61,6 +61,13 @@ static void cable_dead(void *ctx, int rank)
 	by->c->dead[by->rank][rank]++;
 }
 
+static void cable_left(void *ctx, int rank)
+{
+	struct cable_rank *by = ctx;
+
+	by->c->left[by->rank][rank]++;
+}
+
 /* No cipher, but every bit of key, nonce, head and body counts. */
 static uint64_t toy_hash(uint64_t h, const void *data, size_t len)
 {
@@ -244,7 +251,8 @@ static void window_close(struct cable *c, int rank, unsigned int w)
 
 #define CABLE_ENV                                                         \
 	.alloc = cable_alloc, .free = cable_free, .notify = cable_notify, \
-	.dead = cable_dead, .seal = cable_seal, .open = cable_open_sealed
+	.dead = cable_dead, .left = cable_left, .seal = cable_seal,       \
+	.open = cable_open_sealed
 
 static const struct sul_net_env cable_env = { CABLE_ENV };
 static const struct sul_net_env cable_paged_env = {

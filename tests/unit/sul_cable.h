@@ -84,6 +84,8 @@ struct cable {
 	uint64_t sent, lost, notified;
 	/* How often one [rank] has declared another one dead. */
 	int dead[CABLE_RANKS_MAX][CABLE_RANKS_MAX];
+	/* The same of one that has left and was needed. */
+	int left[CABLE_RANKS_MAX][CABLE_RANKS_MAX];
 	struct cable_rank {
 		struct cable *c;
 		int rank;

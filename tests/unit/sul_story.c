@@ -197,6 +197,31 @@ static int do_notify(struct story *s, struct teller *t)
 	return err;
 }
 
+static int do_message(struct story *s, struct teller *t)
+{
+	uint32_t values[2] = { (uint32_t)unit_next(&s->c->rng), below(s, 9) };
+	size_t len = below(s, SUL_NET_MESSAGE_MAX + 1);
+	uint64_t off = below(s, (uint32_t)(FLAG_AT - len));
+	unsigned char *src = random_bytes(s, t, len);
+	struct sul_message m = { 0, base_of(t) + off, src, len, { 0 }, { 0 } };
+	int err;
+
+	memcpy(t->shadow[0] + off, src, len);
+	for (int i = 0; i < 2; i++) {
+		uint64_t at = WORDS_AT + 8 * (uint64_t)below(s, 4);
+
+		m.word[i] = base_of(t) + at;
+		m.value[i] = values[i];
+		memcpy(t->shadow[0] + at, &values[i], 4);
+	}
+	do
+		err = patiently(s,
+				sul_net_message(s->c->net[t->rank], t->to, &m));
+	while (err == -EAGAIN);
+	memset(src, 0x5a, len); /* it has been copied */
+	return err;
+}
+
 /* Runs in rising order with gaps, at most @most bytes from the first on. */
 static size_t some_runs(struct story *s, struct sul_run *runs, uint32_t most)
 {
@@ -265,7 +290,8 @@ static int set_flag(struct story *s, struct teller *t)
 static int do_something(struct story *s, struct teller *t)
 {
 	static int (*const all[])(struct story *, struct teller *) = {
-		do_put, do_get, do_putv, do_amo, do_notify, do_amo, set_flag
+		do_put,	   do_get, do_putv,    do_amo,
+		do_notify, do_amo, do_message, set_flag
 	};
 
 	return all[below(s, sizeof(all) / sizeof(all[0]))](s, t);

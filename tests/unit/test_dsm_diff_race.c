@@ -340,6 +340,22 @@ static void merge_stores_a_whole_word_at_once(void)
 	}
 }
 
+static void merge_of_an_unwatched_page_shows_no_half_number(void)
+{
+	static const struct other_writer other = { NULL, note_half_words };
+	static struct stage s;
+
+	FOR_EACH_IMPL(d)
+	{
+		set_merge(&s);
+		for (unsigned int i = 8; i < 16; i++) /* every other byte */
+			s.news[i] = (unsigned char)(s.frame[i] ^ (i % 2) << 7);
+		step_through(call_merge_unwatched, d, &s, &other, UINT32_MAX);
+		CU_ASSERT(!s.torn);
+		CU_ASSERT_EQUAL(memcmp(s.frame, s.news, STEP_AREA), 0);
+	}
+}
+
 static void write_after_the_refresh(struct stage *s)
 {
 	s->late = s->frame[0] == s->news[0];
@@ -375,6 +391,8 @@ CU_TestInfo test_dsm_diff_race[] = {
 	{ "merge reads the news once", merge_reads_the_news_once },
 	{ "merge stores a whole word at once",
 	  merge_stores_a_whole_word_at_once },
+	{ "merge of an unwatched page shows no half number",
+	  merge_of_an_unwatched_page_shows_no_half_number },
 	{ "merge of an unwatched page stores once",
 	  merge_of_an_unwatched_page_stores_once },
 #endif

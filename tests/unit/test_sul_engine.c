@@ -367,75 +367,108 @@ struct flight {
 	uint64_t stamp;
 };
 
+struct storm {
+	struct unit_rng *r;
+	struct lane l;
+	struct flight air[4 * SPAN];
+	uint32_t nr; /* packets in the air */
+	uint32_t executed;
+	uint64_t stamp; /* of the newest packet that has come */
+};
+
+/* What may be sent takes off: lost, once or twice. */
+static void take_off(struct storm *s, uint32_t end)
+{
+	struct lane *l = &s->l;
+	uint32_t seq;
+
+	while (sul_sender_room(&l->out) && l->out.next != end)
+		sul_sender_push(&l->out);
+	while (s->nr + 2 < 4 * SPAN && sul_sender_pick(&l->out, &seq)) {
+		sul_sender_sent(&l->out, seq, false, l->now);
+		for (int copies = unit_below(s->r, 10) ? 1 : 2; copies;
+		     copies--)
+			if (unit_below(s->r, 5))
+				s->air[s->nr++] = (struct flight){
+					l->now + unit_below(s->r, 200 * US),
+					seq, stamp_of(l, seq)
+				};
+	}
+}
+
+static void receive(struct storm *s, uint32_t seq)
+{
+	struct lane *l = &s->l;
+
+	switch (sul_receiver_verdict(&l->in, seq)) {
+	case SUL_EXECUTE:
+		do {
+			CU_ASSERT_FATAL(l->in.next == s->executed);
+			s->executed++;
+		} while (sul_receiver_done(&l->in));
+		break;
+	case SUL_KEEP:
+		sul_receiver_keep(&l->in, seq);
+		break;
+	case SUL_DUPLICATE:
+		break;
+	case SUL_BEYOND:
+		CU_FAIL_FATAL("more than was granted");
+	}
+}
+
+static void land(struct storm *s)
+{
+	for (uint32_t i = 0; i < s->nr; i++) {
+		struct flight f = s->air[i];
+
+		if (f.at > s->l.now)
+			continue;
+		s->air[i--] = s->air[--s->nr];
+		s->stamp = f.stamp > s->stamp ? f.stamp : s->stamp;
+		receive(s, f.seq);
+	}
+}
+
+static void acknowledge(struct storm *s)
+{
+	struct lane *l = &s->l;
+	uint64_t bits = sul_receiver_bits(&l->in, l->in.next + 1);
+	struct sul_ack a = { .next = l->in.next,
+			     .credit = SPAN,
+			     .first = l->in.next + 1,
+			     .bits = &bits,
+			     .nr_bits = 64 };
+
+	sul_paths_seen(&l->paths, 0, s->stamp, 0, l->now);
+	sul_sender_ack(&l->out, &a, l->now);
+}
+
 /*
  * A lane over which packets and acknowledgements get lost, doubled and late;
  * what is executed must be 0, 1, 2 ... of what was pushed.
  */
 static void endure(struct unit_rng *r, uint32_t first, uint32_t packets)
 {
-	static struct flight air[4 * SPAN];
-	struct lane l;
-	uint32_t executed = first, nr = 0, steps = 0;
-	uint64_t stamp = 0;
+	static struct storm s;
+	struct lane *l = &s.l;
+	uint32_t steps = 0;
 
-	open_lane(&l, first);
-	l.now = 1000 * MS;
-	while (l.out.una != first + packets) {
-		uint32_t seq;
-
+	s = (struct storm){ .r = r, .executed = first };
+	open_lane(l, first);
+	l->now = 1000 * MS;
+	while (l->out.una != first + packets) {
 		CU_ASSERT_FATAL(++steps < 1000 * packets);
-		while (sul_sender_room(&l.out) && l.out.next != first + packets)
-			sul_sender_push(&l.out);
-		while (nr + 2 < 4 * SPAN && sul_sender_pick(&l.out, &seq)) {
-			sul_sender_sent(&l.out, seq, false, l.now);
-			for (int copies = unit_below(r, 10) ? 1 : 2; copies;
-			     copies--)
-				if (unit_below(r, 5))
-					air[nr++] = (struct flight){
-						l.now + unit_below(r, 200 * US),
-						seq, stamp_of(&l, seq)
-					};
-		}
-		l.now += unit_below(r, 100 * US);
-		for (uint32_t i = 0; i < nr; i++) {
-			struct flight f = air[i];
-
-			if (f.at > l.now)
-				continue;
-			air[i--] = air[--nr];
-			stamp = f.stamp > stamp ? f.stamp : stamp;
-			switch (sul_receiver_verdict(&l.in, f.seq)) {
-			case SUL_EXECUTE:
-				do {
-					CU_ASSERT_FATAL(l.in.next == executed);
-					executed++;
-				} while (sul_receiver_done(&l.in));
-				break;
-			case SUL_KEEP:
-				sul_receiver_keep(&l.in, f.seq);
-				break;
-			case SUL_DUPLICATE:
-				break;
-			case SUL_BEYOND:
-				CU_FAIL_FATAL("more than was granted");
-			}
-		}
-		if (stamp && unit_below(r, 4)) {
-			uint64_t bits = sul_receiver_bits(&l.in, l.in.next + 1);
-			struct sul_ack a = { .next = l.in.next,
-					     .credit = SPAN,
-					     .first = l.in.next + 1,
-					     .bits = &bits,
-					     .nr_bits = 64 };
-
-			sul_paths_seen(&l.paths, 0, stamp, 0, l.now);
-			sul_sender_ack(&l.out, &a, l.now);
-		}
-		sul_sender_expire(&l.out, DELAY, 100 * MS, l.now);
-		CU_ASSERT_FATAL(l.out.flying + l.out.lost + l.out.kept ==
-				l.out.fresh - l.out.una);
+		take_off(&s, first + packets);
+		l->now += unit_below(r, 100 * US);
+		land(&s);
+		if (s.stamp && unit_below(r, 4))
+			acknowledge(&s);
+		sul_sender_expire(&l->out, DELAY, 100 * MS, l->now);
+		CU_ASSERT_FATAL(l->out.flying + l->out.lost + l->out.kept ==
+				l->out.fresh - l->out.una);
 	}
-	CU_ASSERT_EQUAL(executed, first + packets);
+	CU_ASSERT_EQUAL(s.executed, first + packets);
 }
 
 static void lane__is_in_order_and_complete_whatever_happens(void)

@@ -328,6 +328,15 @@ static void issue__refuses_what_does_not_exist(void)
 				     .flag_window = 2 };
 	struct sul_run run = { 8, 8 }, none = { 8, 0 };
 	uint64_t end = CABLE_WINDOW_BYTES, v = 0;
+	const struct sul_message messages[] = {
+		{ 3, 0, &v, 8, { 8, 16 }, { 0 } },
+		{ 0, end - 7, &v, 8, { 8, 16 }, { 0 } },
+		{ 0, UINT64_MAX, &v, 8, { 8, 16 }, { 0 } },
+		{ 0, 0, &v, SUL_NET_MESSAGE_MAX + 1, { 8, 16 }, { 0 } },
+		{ 0, 0, &v, 8, { 4, 16 }, { 0 } },
+		{ 0, 0, &v, 8, { 8, end }, { 0 } },
+		{ 0, 0, &v, 8, { 8, UINT64_C(1) << 32 }, { 0 } },
+	};
 	struct sul_net *n;
 	struct cable c;
 	size_t done = 0;
@@ -364,6 +373,8 @@ static void issue__refuses_what_does_not_exist(void)
 	CU_ASSERT_EQUAL(sul_net_amo(n, 1, 0, 0, SUL_AMO_NR, 1, 0, NULL),
 			-EINVAL);
 	CU_ASSERT_EQUAL(sul_net_notify(n, 1, 0, end, 1), -EINVAL);
+	for (size_t i = 0; i < sizeof(messages) / sizeof(messages[0]); i++)
+		CU_ASSERT_EQUAL(sul_net_message(n, 1, &messages[i]), -EINVAL);
 	CU_ASSERT(sul_net_quiet(n));
 	CU_ASSERT_EQUAL(c.sent, 0);
 	cable_close(&c);

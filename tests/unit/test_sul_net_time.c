@@ -219,6 +219,97 @@ static void an_idle_link_is_asked_now_and_then(void)
 
 /* --- death ---------------------------------------------------------------------------------------- */
 
+/* Rank 1 says farewell; its cable is cut afterwards. */
+static void open_left(struct cable *c, const char *what)
+{
+	open_known(c, what);
+	CU_ASSERT(!sul_net_farewell(c->net[1], 0));
+	CU_ASSERT(cable_flush(c, 1));
+	c->cut[1] = true;
+	CU_ASSERT(sul_net_has_left(c->net[0], 1));
+	CU_ASSERT(!sul_net_has_left(c->net[1], 0));
+}
+
+static void nobody_misses_who_has_said_farewell(void)
+{
+	struct cable c;
+
+	open_left(&c, "farewell");
+	cable_run(&c, 100 * c.cfg.silence_ns);
+	CU_ASSERT_EQUAL(c.dead[0][1] + c.left[0][1], 0);
+	CU_ASSERT(sul_net_quiet(c.net[0]));
+	CU_ASSERT_EQUAL(sul_net_error(c.net[0]), 0);
+	cable_close(&c);
+}
+
+static void operations_on_who_has_left_are_refused_at_once(void)
+{
+	struct sul_message m = { .len = 0 };
+	struct sul_run run = { 0, 8 };
+	uint64_t v = 0;
+	struct cable c;
+	size_t done = 0;
+
+	open_left(&c, "left");
+	CU_ASSERT_EQUAL(sul_net_put(c.net[0], 1, 0, 0, &v, 8, &done),
+			-EHOSTDOWN);
+	CU_ASSERT_EQUAL(sul_net_get(c.net[0], 1, 0, 0, &v, 8, NULL, 0, &done),
+			-EHOSTDOWN);
+	CU_ASSERT_EQUAL(sul_net_putv(c.net[0], 1, 0, 0, &v, &run, 1, NULL,
+				     &done),
+			-EHOSTDOWN);
+	CU_ASSERT_EQUAL(sul_net_amo(c.net[0], 1, 0, 0, SUL_AMO_ADD, 1, 0, &v),
+			-EHOSTDOWN);
+	CU_ASSERT_EQUAL(sul_net_notify(c.net[0], 1, 0, 0, 1), -EHOSTDOWN);
+	CU_ASSERT_EQUAL(sul_net_message(c.net[0], 1, &m), -EHOSTDOWN);
+	CU_ASSERT(sul_net_quiet(c.net[0]));
+	CU_ASSERT_EQUAL(c.dead[0][1] + c.left[0][1], 0);
+	cable_close(&c);
+}
+
+static bool lose_requests(struct cable *c, struct cable_packet *p)
+{
+	(void)c;
+	return p->to != 1;
+}
+
+/* What has been issued before the farewell comes, and is lost. */
+static void what_is_under_way_to_who_leaves_fails_soon(void)
+{
+	struct cable c;
+	uint64_t begin, old;
+
+	open_known(&c, "too late");
+	CU_ASSERT(!sul_net_farewell(c.net[1], 0));
+	c.tap = lose_requests;
+	CU_ASSERT(!sul_net_amo(c.net[0], 1, 0, 0, SUL_AMO_ADD, 1, 0, &old));
+	begin = c.now_ns;
+	while (!sul_net_quiet(c.net[0]) && cable_step(&c))
+		;
+	CU_ASSERT(c.now_ns - begin >= 200 * MS);
+	CU_ASSERT(c.now_ns - begin < 300 * MS);
+	CU_ASSERT_EQUAL(c.left[0][1], 1);
+	CU_ASSERT_EQUAL(c.dead[0][1], 0);
+	CU_ASSERT_EQUAL(sul_net_error(c.net[0]), -EHOSTDOWN);
+	cable_close(&c);
+}
+
+static void what_is_under_way_to_who_leaves_may_still_be_done(void)
+{
+	struct cable c;
+	uint64_t old = 1;
+
+	open_known(&c, "just in time");
+	CU_ASSERT(!sul_net_farewell(c.net[1], 0));
+	CU_ASSERT(!sul_net_amo(c.net[0], 1, 0, 0, SUL_AMO_ADD, 1, 0, &old));
+	CU_ASSERT(cable_flush(&c, 1));
+	CU_ASSERT(cable_flush(&c, 0));
+	CU_ASSERT(sul_net_has_left(c.net[0], 1));
+	CU_ASSERT_EQUAL(sul_net_error(c.net[0]), 0);
+	CU_ASSERT_EQUAL(c.left[0][1] + c.dead[0][1], 0);
+	cable_close(&c);
+}
+
 static void a_peer_that_is_silent_is_dead_once(void)
 {
 	struct cable c;
@@ -436,6 +527,14 @@ CU_TestInfo test_sul_net_time[] = {
 	  ranks_that_never_spoke_stay_silent },
 	{ "an idle link is asked now and then",
 	  an_idle_link_is_asked_now_and_then },
+	{ "nobody misses who has said farewell",
+	  nobody_misses_who_has_said_farewell },
+	{ "operations on who has left are refused at once",
+	  operations_on_who_has_left_are_refused_at_once },
+	{ "what is under way to who leaves fails soon",
+	  what_is_under_way_to_who_leaves_fails_soon },
+	{ "what is under way to who leaves may still be done",
+	  what_is_under_way_to_who_leaves_may_still_be_done },
 	{ "a peer that is silent is dead once",
 	  a_peer_that_is_silent_is_dead_once },
 	{ "a peer that dies in silence is missed",

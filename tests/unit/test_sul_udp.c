@@ -486,6 +486,36 @@ static void a_silence_is_noticed_though_nothing_was_ever_sent(void)
 	bench_over_udp(b, miss_who_was_never_talked_to, &get);
 }
 
+/* Rank 1 leaves while rank 0 has other things to do. */
+static int need_who_has_left(struct sul_port *p, void *ctx)
+{
+	char text[SUL_JOB_TEXT_MAX];
+	int rank, status;
+	uint64_t v;
+
+	(void)ctx;
+	MUST(!bench_meet(p, 1));
+	if (sul_rank(p)) {
+		MUST(sul_leave(p, 1) == -ETIMEDOUT);
+		return 0;
+	}
+	usleep(1500000); /* much longer than the silence limit */
+	MUST(!sul_job_failed(p->job));
+	MUST(sul_get(p, 1, 0, 256, &v, sizeof(v), NULL, 0) == -EHOSTDOWN);
+	MUST(sul_job_failed(p->job));
+	sul_job_failure(p->job, &rank, &status, text);
+	MUST(rank == 1);
+	MUST(!strcmp(text,
+		     "rank 1 has left the job, but rank 0 still needs it"));
+	return 0;
+}
+
+static void who_has_left_is_not_silent_and_is_named_if_needed(void)
+{
+	bench_over_udp((struct bench){ .ranks = 2, .silence_ms = 400 },
+		       need_who_has_left, NULL);
+}
+
 /* --- bad networks ----------------------------------------------------------------------------- */
 
 enum {
@@ -673,6 +703,8 @@ CU_TestInfo test_sul_udp[] = {
 	  a_longer_stop_ends_the_job_and_names_the_rank },
 	{ "a silence is noticed though nothing was ever sent",
 	  a_silence_is_noticed_though_nothing_was_ever_sent },
+	{ "who has left is not silent, and is named if needed",
+	  who_has_left_is_not_silent_and_is_named_if_needed },
 	{ "a network that loses packets loses nothing",
 	  a_network_that_loses_packets_loses_nothing },
 	{ "encrypted packets arrive, too", encrypted_packets_arrive_too },
