@@ -98,9 +98,11 @@ static int in_order(const void *a, const void *b)
 
 static void show(struct figures *f, const char *when)
 {
+	const unsigned int middle = f->nr / 2;
+
 	qsort(f->ns, f->nr, sizeof(f->ns[0]), in_order);
 	printf("%u faults, %s: least %.1f us, median %.1f us; of each:", f->nr,
-	       when, (double)f->ns[0] / 1e3, (double)f->ns[f->nr / 2] / 1e3);
+	       when, (double)f->ns[0] / 1e3, (double)f->ns[middle] / 1e3);
 	for (int i = 0; i < COUNTERS; i++)
 		printf(" %s %.2f", counters[i],
 		       (double)f->events[i] / (double)f->nr);

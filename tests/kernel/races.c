@@ -76,21 +76,21 @@ static void stay_at(const char *places)
 }
 
 struct visit {
-	int here, been;
+	long here, been;
 };
 
 static struct visit visit(const char *place)
 {
-	struct visit v = { 0, 0 };
 	FILE *f = fopen(visits, "re");
-	char line[80], name[40];
+	struct visit v = { 0, 0 };
+	size_t len = strlen(place);
+	char line[80], *end;
 
 	while (f && fgets(line, sizeof(line), f)) {
-		struct visit at;
-
-		if (sscanf(line, "%39s %d %d", name, &at.here, &at.been) == 3 &&
-		    !strcmp(name, place))
-			v = at;
+		if (strncmp(line, place, len) || line[len] != ' ')
+			continue;
+		v.here = strtol(line + len, &end, 10);
+		v.been = strtol(end, NULL, 10);
 	}
 	if (f)
 		fclose(f);
@@ -352,8 +352,10 @@ static void owns_and_maps_anew(void)
 {
 	open_rank(OWNER, false);
 	AWAIT(is_nonzero, &scene->go);
-	mmap(scene->window, ABI_WINDOW_BYTES, PROT_READ | PROT_WRITE,
-	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	CHECK(mmap(scene->window, ABI_WINDOW_BYTES, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+		   0) == scene->window,
+	      "other memory there");
 	__atomic_store_n(&scene->went, 1, __ATOMIC_SEQ_CST);
 	AWAIT(is_nonzero, &scene->look);
 	scene->seen = (uint8_t)scene->window[DATA];
