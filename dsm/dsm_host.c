@@ -83,10 +83,42 @@ uint64_t dsm_host_now_ns(void)
 
 /* --- failing ---------------------------------------------------------------------------- */
 
-static void say(const char *text)
-{
-	size_t len = strlen(text);
+/* What is said at a time goes out in one piece: others may say something, too. */
+struct line {
+	size_t len;
+	char text[2 * SUL_JOB_TEXT_MAX];
+};
 
+static void add(struct line *l, const char *text, size_t len)
+{
+	size_t room = sizeof(l->text) - l->len;
+
+	if (len > room)
+		len = room;
+	memcpy(l->text + l->len, text, len);
+	l->len += len;
+}
+
+/* "program+0x...", which addr2line takes. */
+static void add_place(struct line *l, uintptr_t at)
+{
+	const char *file = "", *plus = "", *slash;
+	char place[256];
+	Dl_info in;
+
+	if (dladdr((void *)at, &in) && in.dli_fname) {
+		slash = strrchr(in.dli_fname, '/');
+		file = slash ? slash + 1 : in.dli_fname;
+		plus = "+";
+		at -= (uintptr_t)in.dli_fbase;
+	}
+	snprintf(place, sizeof(place), "%.200s%s%#llx", file, plus,
+		 (unsigned long long)at);
+	add(l, place, strlen(place));
+}
+
+static void write_out(const char *text, size_t len)
+{
 	while (len) {
 		ssize_t n = write(STDERR_FILENO, text, len);
 
@@ -97,37 +129,27 @@ static void say(const char *text)
 	}
 }
 
-/* Without a launcher nobody else prints it, nor looks up places: "@{0x...}"
- * becomes "program+0x...", which addr2line takes. */
+/* Without a launcher nobody else prints it, nor looks up places, "@{0x...}". */
 static void say_failure(const char *text)
 {
+	struct line l;
 	const char *mark;
 
-	say("jia: ");
+	l.len = 0;
+	add(&l, "jia: ", 5);
 	while ((mark = strstr(text, "@{0x"))) {
-		char place[256], *stop;
+		char *stop;
 		uintptr_t at = (uintptr_t)strtoull(mark + 2, &stop, 16);
-		const char *slash;
-		Dl_info in;
 
-		snprintf(place, sizeof(place), "%.*s", (int)(mark - text),
-			 text);
-		say(place);
-		if (dladdr((void *)at, &in) && in.dli_fname) {
-			slash = strrchr(in.dli_fname, '/');
-			snprintf(place, sizeof(place), "%.200s+%#llx",
-				 slash ? slash + 1 : in.dli_fname,
-				 (unsigned long long)(at -
-						      (uintptr_t)in.dli_fbase));
-		} else {
-			snprintf(place, sizeof(place), "%#llx",
-				 (unsigned long long)at);
-		}
-		say(place);
+		add(&l, text, (size_t)(mark - text));
+		add_place(&l, at);
 		text = *stop ? stop + 1 : stop;
 	}
-	say(text);
-	say("\n");
+	add(&l, text, strlen(text));
+	if (l.len == sizeof(l.text)) /* the end of the line takes precedence */
+		l.len--;
+	add(&l, "\n", 1);
+	write_out(l.text, l.len);
 }
 
 void dsm_host_say(const struct dsm_host *h, const char *text)

@@ -223,6 +223,31 @@ static void two_processes_of_one_rank(void)
 	jia_exit();
 }
 
+/* Others may say something at the same time: a message goes out in one piece.  Of a
+ * pipe of packets a read takes what one write has brought. */
+static void a_message_is_one_write(void)
+{
+	char text[2000];
+	ssize_t len;
+	int up[2];
+	pid_t pid;
+
+	CHECK(!pipe2(up, O_DIRECT), "pipe");
+	pid = fork();
+	if (pid == 0) {
+		unsetenv("JIA_JOB"); /* nobody else is to print it */
+		dup2(up[1], STDERR_FILENO);
+		jia_lock(0);
+		_exit(99);
+	}
+	CHECK(status_of(pid) == 1, "a call before jia_init()");
+	len = read(up[0], text, sizeof(text) - 1);
+	CHECK(len > 0 && text[len - 1] == '\n', "a part of a message");
+	text[len] = '\0';
+	CHECK(!strncmp(text, "jia: jia_lock() at ", 19), "said: %s", text);
+	exit(0);
+}
+
 static void a_child_after_jia_exit(void)
 {
 	setup();
@@ -245,6 +270,7 @@ const struct deed child_deeds[] = {
 	ROW(fork_while_threads_work, ALL),
 	ROW(fork_before_init, RAW),
 	ROW(two_processes_of_one_rank, RAW),
+	ROW(a_message_is_one_write, RAW),
 	ROW(a_child_after_jia_exit, RAW),
 	{ NULL, NULL, ONE },
 };
