@@ -466,7 +466,7 @@ static void send_burst(int fd, const union sul_sockaddr *to,
 			memcpy(bytes + k, &v, 8);
 		}
 		if (i % 4) {
-			bytes[0] = 1; /* the version, ... */
+			bytes[0] = 2; /* SUL_WIRE_VERSION, and ... */
 			bytes[4] = 0; /* ... from rank 0 to 1 */
 			bytes[5] = 0;
 			bytes[6] = 1;
