@@ -383,13 +383,13 @@ static int start(struct sul_kmod *k)
 	return sul_kmod_call(k, SUL_IOC_START, &s);
 }
 
-static void put_path(const struct sul_path *path, struct sul_peer_path *out)
+static void put_way(const struct sul_way *way, struct sul_peer_path *out)
 {
-	const union sul_sockaddr *to = &path->to;
+	const union sul_sockaddr *to = &way->to;
 
 	out->family = to->any.sa_family;
-	out->socket = path->socket;
-	out->packet_bytes = path->packet_bytes;
+	out->socket = way->socket;
+	out->packet_bytes = way->packet_bytes;
 	if (to->any.sa_family == AF_INET6) {
 		out->port = ntohs(to->v6.sin6_port);
 		out->scope = to->v6.sin6_scope_id;
@@ -400,22 +400,22 @@ static void put_path(const struct sul_path *path, struct sul_peer_path *out)
 	}
 }
 
-static int find_paths(struct sul_kmod *k, const struct sul_address *a,
-		      struct sul_peer_spec *s)
+static int find_ways(struct sul_kmod *k, const struct sul_address *a,
+		     struct sul_peer_spec *s)
 {
 	bool here = !sul_job_far(k->port->job, (int)s->rank);
-	struct sul_path path[SUL_NET_PATHS_MAX];
+	struct sul_way way[SUL_NET_PATHS_MAX];
 	unsigned int nr;
-	int err = sul_listener_paths(k->listener, a, here, path, &nr);
+	int err = sul_listener_ways(k->listener, a, here, way, &nr);
 
 	if (err)
 		return err;
 	s->paths = nr;
 	s->packet_bytes = SUL_NET_PACKET_MAX;
 	for (unsigned int i = 0; i < nr; i++) {
-		put_path(&path[i], &s->path[i]);
-		if (path[i].packet_bytes < s->packet_bytes)
-			s->packet_bytes = path[i].packet_bytes;
+		put_way(&way[i], &s->path[i]);
+		if (way[i].packet_bytes < s->packet_bytes)
+			s->packet_bytes = way[i].packet_bytes;
 	}
 	return 0;
 }
@@ -434,7 +434,7 @@ static int add_peer(struct sul_kmod *k, int rank)
 		s.timeout_ms = PEER_MS;
 		s.packet_bytes = SUL_NET_PACKET_MAX;
 	} else {
-		err = find_paths(k, &a, &s);
+		err = find_ways(k, &a, &s);
 	}
 	return err ? err : sul_kmod_call(k, SUL_IOC_PEER, &s);
 }

@@ -440,7 +440,7 @@ static bool near(const struct sul_listener *l, const union sul_sockaddr *a)
  */
 static bool try_candidate(const struct sul_listener *l,
 			  const struct sul_endpoint *e, bool here,
-			  bool neighbours, struct sul_path *out)
+			  bool neighbours, struct sul_way *out)
 {
 	union sul_sockaddr a = sockaddr_of(e);
 	const struct sul_link *link;
@@ -465,7 +465,7 @@ static bool try_candidate(const struct sul_listener *l,
 /* First those in a network of ours, then what a gateway leads to. */
 static int choose_candidate(const struct sul_listener *l,
 			    const struct sul_address *a, bool here,
-			    struct sul_path *out)
+			    struct sul_way *out)
 {
 	for (int far = 0; far <= 1; far++)
 		for (unsigned int i = 0; i < a->nr; i++)
@@ -475,9 +475,8 @@ static int choose_candidate(const struct sul_listener *l,
 }
 
 /* Path @i of a rank, by our socket @i if that can, else by any. */
-static int named_path(const struct sul_listener *l,
-		      const struct sul_endpoint *e, unsigned int i,
-		      struct sul_path *out)
+static int named_way(const struct sul_listener *l, const struct sul_endpoint *e,
+		     unsigned int i, struct sul_way *out)
 {
 	union sul_sockaddr a = sockaddr_of(e);
 
@@ -498,9 +497,9 @@ static int named_path(const struct sul_listener *l,
 	return -ENETUNREACH;
 }
 
-int sul_listener_paths(const struct sul_listener *l,
-		       const struct sul_address *a, bool here,
-		       struct sul_path out[SUL_NET_PATHS_MAX], unsigned int *nr)
+int sul_listener_ways(const struct sul_listener *l, const struct sul_address *a,
+		      bool here, struct sul_way out[SUL_NET_PATHS_MAX],
+		      unsigned int *nr)
 {
 	if (!make_sense(a))
 		return -EPROTO;
@@ -510,7 +509,7 @@ int sul_listener_paths(const struct sul_listener *l,
 	}
 	*nr = 0;
 	for (unsigned int i = 0; i < a->paths; i++)
-		if (!named_path(l, &a->at[i], i, &out[*nr]))
+		if (!named_way(l, &a->at[i], i, &out[*nr]))
 			++*nr;
 	return *nr ? 0 : -ENETUNREACH;
 }

@@ -62,7 +62,7 @@ struct sul_listener {
 };
 
 /* One way to a rank. */
-struct sul_path {
+struct sul_way {
 	union sul_sockaddr to; /* in the socket's family */
 	unsigned int socket;
 	unsigned int packet_bytes;
@@ -72,10 +72,9 @@ struct sul_path {
  * The ways to a rank that has published @a, at least one.  @here: it is on this
  * host.  -EPROTO: @a makes no sense; -ENETUNREACH: no way to it.
  */
-int sul_listener_paths(const struct sul_listener *l,
-		       const struct sul_address *a, bool here,
-		       struct sul_path out[SUL_NET_PATHS_MAX],
-		       unsigned int *nr);
+int sul_listener_ways(const struct sul_listener *l, const struct sul_address *a,
+		      bool here, struct sul_way out[SUL_NET_PATHS_MAX],
+		      unsigned int *nr);
 
 /* What @rank has published.  -EPROTO: nothing of the kind. */
 int sul_address_read(struct sul_address *out, struct sul_job *job, int rank);

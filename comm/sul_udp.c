@@ -77,7 +77,7 @@ static struct sul_socket *socket_for(struct sul_udp *u,
 
 	if (peer->joined[k->path].fd >= 0)
 		return &peer->joined[k->path];
-	return &u->listener->socket[peer->path[k->path].socket];
+	return &u->listener->socket[peer->way[k->path].socket];
 }
 
 /* A way that has changed may need another address of ours: back to where the
@@ -101,7 +101,7 @@ static void parcel_add(struct sul_udp *u, struct parcel *p,
 	}
 	p->socket = socket;
 	p->d[p->nr++] =
-		(struct sul_datagram){ .to = &u->peer[k->rank].path[k->path].to,
+		(struct sul_datagram){ .to = &u->peer[k->rank].way[k->path].to,
 				       .head = k->head,
 				       .body = k->body,
 				       .head_len = k->head_len,
@@ -209,9 +209,9 @@ static void join_to(struct sul_udp *u, struct sul_udp_peer *peer,
 	struct sul_socket *s = &peer->joined[i];
 
 	s->fd = -1;
-	if (i < peer->paths && u->joined < SUL_UDP_JOINED_MAX &&
-	    !sul_socket_join(s, &u->listener->socket[peer->path[i].socket],
-			     &peer->path[i].to))
+	if (i < peer->ways && u->joined < SUL_UDP_JOINED_MAX &&
+	    !sul_socket_join(s, &u->listener->socket[peer->way[i].socket],
+			     &peer->way[i].to))
 		u->joined++;
 }
 
@@ -224,17 +224,17 @@ static int add_peer(struct sul_udp *u, int rank)
 	int err = sul_address_read(&a, p->job, rank);
 
 	if (!err)
-		err = sul_listener_paths(u->listener, &a,
-					 !sul_job_far(p->job, rank), peer->path,
-					 &nr);
+		err = sul_listener_ways(u->listener, &a,
+					!sul_job_far(p->job, rank), peer->way,
+					&nr);
 	if (err)
 		return err;
-	peer->paths = nr;
+	peer->ways = nr;
 	for (unsigned int i = 0; i < SUL_NET_PATHS_MAX; i++)
 		join_to(u, peer, i);
 	for (unsigned int i = 0; i < nr; i++)
-		if (peer->path[i].packet_bytes < packet)
-			packet = peer->path[i].packet_bytes;
+		if (peer->way[i].packet_bytes < packet)
+			packet = peer->way[i].packet_bytes;
 	return sul_net_peer(u->net, rank, a.session, packet, nr);
 }
 
@@ -297,7 +297,7 @@ static int open_net(struct sul_udp *u, const struct sul_config *cfg)
 static void close_joined(struct sul_udp *u)
 {
 	for (int r = 0; u->peer && r < u->port->ranks; r++)
-		for (unsigned int i = 0; i < u->peer[r].paths; i++)
+		for (unsigned int i = 0; i < u->peer[r].ways; i++)
 			sul_socket_close(&u->peer[r].joined[i]);
 }
 

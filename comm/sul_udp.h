@@ -50,8 +50,8 @@ enum {
 #define SUL_UDP_GUARD_NS UINT64_C(1000000)
 
 struct sul_udp_peer {
-	unsigned int paths; /* 0: no rank that is reached this way */
-	struct sul_path path[SUL_NET_PATHS_MAX];
+	unsigned int ways; /* 0: no rank that is reached this way */
+	struct sul_way way[SUL_NET_PATHS_MAX];
 	struct sul_socket joined[SUL_NET_PATHS_MAX]; /* to each, or closed */
 };
 

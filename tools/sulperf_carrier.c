@@ -68,18 +68,18 @@ union sul_sockaddr perf_carrier_address(const struct perf *p)
 			.sin_addr = { htonl(INADDR_LOOPBACK) } },
 	};
 	const struct sul_kmod *k = kmod_of(p);
-	struct sul_path path[SUL_NET_PATHS_MAX];
+	struct sul_way way[SUL_NET_PATHS_MAX];
 	struct sul_address a;
 	unsigned int nr;
 
 	if (!has_packets(p))
 		return here;
 	if (!k)
-		return sul_udp_of(p->port)->peer[p->other].path[0].to;
+		return sul_udp_of(p->port)->peer[p->other].way[0].to;
 	if (sul_address_read(&a, p->job, p->other) ||
-	    sul_listener_paths(k->listener, &a, p->near, path, &nr))
+	    sul_listener_ways(k->listener, &a, p->near, way, &nr))
 		return here;
-	return path[0].to;
+	return way[0].to;
 }
 
 void perf_carrier_counts(const struct perf *p, struct perf_counts *c)

@@ -45,7 +45,7 @@ static void links_that_are_not_there_are_refused(void)
 static void addresses_that_make_no_sense_are_refused(void)
 {
 	struct sul_listen_config cfg = { .everywhere = true };
-	struct sul_path path[SUL_NET_PATHS_MAX];
+	struct sul_way way[SUL_NET_PATHS_MAX];
 	struct sul_listener *l;
 	struct sul_address good, bad;
 	char why[SUL_WHY_MAX];
@@ -54,14 +54,14 @@ static void addresses_that_make_no_sense_are_refused(void)
 	REQUIRE(sul_job_create(&cfg.job, 2) == 0);
 	REQUIRE(sul_listen(&l, &cfg, why) == 0);
 	good = l->address;
-	CU_ASSERT_EQUAL(sul_listener_paths(l, &good, true, path, &nr), 0);
+	CU_ASSERT_EQUAL(sul_listener_ways(l, &good, true, way, &nr), 0);
 	CU_ASSERT_EQUAL(nr, 1);
-#define BAD(what)                                                             \
-	do {                                                                  \
-		bad = good;                                                   \
-		what;                                                         \
-		CU_ASSERT_EQUAL(sul_listener_paths(l, &bad, true, path, &nr), \
-				-EPROTO);                                     \
+#define BAD(what)                                                           \
+	do {                                                                \
+		bad = good;                                                 \
+		what;                                                       \
+		CU_ASSERT_EQUAL(sul_listener_ways(l, &bad, true, way, &nr), \
+				-EPROTO);                                   \
 	} while (0)
 	BAD(bad.version = 99);
 	BAD(bad.session = 0);
@@ -76,7 +76,7 @@ static void addresses_that_make_no_sense_are_refused(void)
 	BAD(bad.at[0].packet_bytes = SUL_NET_PACKET_MAX + 1);
 	bad = good;
 	bad.at[0].family = 6; /* our socket is for IPv4 */
-	CU_ASSERT_EQUAL(sul_listener_paths(l, &bad, true, path, &nr),
+	CU_ASSERT_EQUAL(sul_listener_ways(l, &bad, true, way, &nr),
 			-ENETUNREACH);
 	sul_listener_close(l);
 	sul_job_close(cfg.job);

@@ -20,6 +20,7 @@
 
 #include "sul_bench.h"
 #include "sul_udp.h"
+#include "sul_wire.h"
 #include "tests.h"
 #include "unit_seed.h"
 
@@ -466,8 +467,8 @@ static void send_burst(int fd, const union sul_sockaddr *to,
 			memcpy(bytes + k, &v, 8);
 		}
 		if (i % 4) {
-			bytes[0] = 2; /* SUL_WIRE_VERSION, and ... */
-			bytes[4] = 0; /* ... from rank 0 to 1 */
+			bytes[0] = SUL_WIRE_VERSION;
+			bytes[4] = 0; /* from rank 0 to 1 */
 			bytes[5] = 0;
 			bytes[6] = 1;
 			bytes[7] = 0;
