@@ -202,7 +202,8 @@ $(O)/include/%.h: dsm/%.h
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
 
-# PREFIX and so on of the build tree, and of what gets installed.
+# PREFIX and so on of the build tree, and of what gets installed.  A path may hold
+# commas, which would part the words of -Wl.
 pc = sed -e 's|@prefix@|$(call plain,$(1))|;s|@libdir@|$(call plain,$(2))|' \
 	-e 's|@includedir@|$(call plain,$(3))|' \
 	-e 's|@version@|$(VERSION)|;s|@rpath@|$(4)|;s|@libs@|$(LIBS)|' \
@@ -210,8 +211,7 @@ pc = sed -e 's|@prefix@|$(call plain,$(1))|;s|@libdir@|$(call plain,$(2))|' \
 $(lib)/pkgconfig/jia.pc: dsm/jia.pc.in Makefile
 	@mkdir -p $(@D)
 	$(Q)$(call pc,$(abspath $(O)),$(abspath $(lib)),$(abspath \
-		$(O)/include),-Wl$(comma)-rpath$(comma)"$${libdir}" ) > $@
-comma := ,
+		$(O)/include),-Xlinker "-rpath=$${libdir}" ) > $@
 
 # The wrappers are one script, which looks at its name.
 cc_paths = sed -e 's|@prefix@|$(call quoted,$(1))|' \
