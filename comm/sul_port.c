@@ -416,6 +416,20 @@ int sul_flush(struct sul_port *p)
 	return err;
 }
 
+int sul_push(struct sul_port *p)
+{
+	struct sul_quiet q;
+
+	if (p->job && sul_job_failed(p->job))
+		return -ECANCELED;
+	if (!p->far_ops)
+		return 0;
+	sul_quiet_begin(p, &q);
+	p->far_ops->push(p);
+	sul_quiet_end(&q);
+	return 0;
+}
+
 int sul_port_wait(struct sul_port *p, const struct sul_watch *watch,
 		  unsigned int nr, int timeout_ms)
 {
