@@ -31,31 +31,55 @@ enum {
 	DEPTH_BITS = 6, /* DSM_NEST_MAX + 1 fits */
 	SLOT_BITS = 9, /* the largest `threads` fits */
 	NODES = DSM_NEST_MAX + 1, /* of a thread; the last for a condition */
-	UNKNOWN = 1 /* of a lock's word `last`: no reference is that */
+	PLACE = 1 << (SLOT_BITS + DEPTH_BITS), /* from here on: of a place */
+	RANK_SHIFT = 22 /* the largest `retain` fits below; 10 bits remain */
 };
 
 uint32_t dsm_queue_token(const struct dsm_thread *t, uint32_t depth)
 {
-	return ((uint32_t)t->node->rank << SLOT_BITS | t->slot) << DEPTH_BITS |
+	return (uint32_t)t->node->rank << RANK_SHIFT | t->slot << DEPTH_BITS |
 	       (depth + 1);
 }
 
 int dsm_queue_rank(uint32_t token)
 {
-	return (int)(token >> (SLOT_BITS + DEPTH_BITS));
+	return (int)(token >> RANK_SHIFT);
 }
 
-static uint32_t node_index(uint32_t token)
+static uint32_t local_part(uint32_t token)
 {
-	uint32_t slot = token >> DEPTH_BITS & ((1u << SLOT_BITS) - 1);
+	return token & ((1u << RANK_SHIFT) - 1);
+}
+
+uint32_t dsm_queue_place(const struct dsm_node *n, uint32_t index)
+{
+	return (uint32_t)n->rank << RANK_SHIFT | (PLACE + index);
+}
+
+bool dsm_queue_placed(uint32_t token)
+{
+	return local_part(token) >= PLACE;
+}
+
+uint32_t dsm_queue_index(uint32_t token)
+{
+	return local_part(token) - PLACE;
+}
+
+/* Behind the nodes of all threads are those of the places. */
+static uint64_t node_index(const struct dsm_node *n, uint32_t token)
+{
+	uint32_t slot = local_part(token) >> DEPTH_BITS;
 	uint32_t depth = (token & ((1u << DEPTH_BITS) - 1)) - 1;
 
+	if (dsm_queue_placed(token))
+		return n->cfg.threads * NODES + dsm_queue_index(token);
 	return slot * NODES + depth;
 }
 
 uint64_t dsm_queue_off(const struct dsm_node *n, uint32_t token)
 {
-	return n->at.nodes + n->at.node_bytes * node_index(token);
+	return n->at.nodes + n->at.node_bytes * node_index(n, token);
 }
 
 struct dsm_queue_node *dsm_queue_own(const struct dsm_node *n, uint32_t token)
@@ -69,16 +93,21 @@ void dsm_lock_layout(struct dsm_layout *at, const struct dsm_config *cfg)
 	at->node_bytes = (sizeof(struct dsm_queue_node) + at->news_bytes + 63) &
 			 ~UINT64_C(63);
 	at->nodes = at->sync_bytes;
-	at->sync_bytes += at->node_bytes * cfg->threads * NODES;
+	at->sync_bytes += at->node_bytes * (cfg->threads * NODES + cfg->retain);
+}
+
+/* The node of the scope number @depth. */
+static uint32_t token_of(const struct dsm_thread *t, uint32_t depth)
+{
+	return t->scope[depth].place ?: dsm_queue_token(t, depth);
 }
 
 struct dsm_news *dsm_queue_news(const struct dsm_thread *t, uint32_t depth)
 {
 	const struct dsm_node *n = t->node;
 
-	return n->at.news_bytes ?
-		       dsm_queue_own(n, dsm_queue_token(t, depth))->news :
-		       NULL;
+	return n->at.news_bytes ? dsm_queue_own(n, token_of(t, depth))->news :
+				  NULL;
 }
 
 uint64_t dsm_words_amo(struct dsm_node *n, struct dsm_words p,
@@ -106,13 +135,9 @@ uint64_t dsm_words_get(struct dsm_node *n, struct dsm_words p)
 	return v;
 }
 
-/* Stand in the queue behind @before, and wait until it is our turn. */
-static void wait_turn(struct dsm_thread *t, dsm_name lock, uint32_t token,
-		      uint32_t before)
+/* Tell @before that @token stands behind it. */
+static void stand_behind(struct dsm_node *n, uint32_t before, uint32_t token)
 {
-	struct dsm_node *n = t->node;
-	struct dsm_queue_node *q = dsm_queue_own(n, token);
-
 	dsm_must(n,
 		 sul_notify(n->port, dsm_queue_rank(before), DSM_W_SYNC,
 			    dsm_queue_off(n, before) +
@@ -120,10 +145,24 @@ static void wait_turn(struct dsm_thread *t, dsm_name lock, uint32_t token,
 			    token),
 		 "queueing for a lock");
 	dsm_must(n, sul_flush(n->port), "queueing for a lock");
+}
+
+/* Stand in the queue behind @before, and wait until it is our turn. */
+static void wait_turn(struct dsm_thread *t, dsm_name lock, uint32_t token,
+		      uint32_t before)
+{
+	struct dsm_node *n = t->node;
+	struct dsm_queue_node *q = dsm_queue_own(n, token);
+	uint32_t at = before;
+
+	if (dsm_keep_claim(t, token, &at))
+		return;
+	if (at)
+		stand_behind(n, at, token);
 	dsm_wait_word(n, &q->go, 0, DSM_WAIT_LOCK, (int64_t)lock,
 		      dsm_queue_rank(before));
 	dsm_stat_add(n->stats, locks_waited, 1);
-	q->word = UNKNOWN;
+	q->word = DSM_QUEUE_UNKNOWN;
 }
 
 /* Is what goes with a lock's words right behind them? */
@@ -163,18 +202,18 @@ static uint64_t now(const struct dsm_node *n)
  * and managed here.  Two looks at the clock would cost as much as all the rest
  * of it.
  */
-static uint32_t ask(struct dsm_thread *t, dsm_name lock, enum sul_amo_op op,
-		    uint64_t *start)
+static uint32_t ask(struct dsm_thread *t, dsm_name lock, uint32_t token,
+		    enum sul_amo_op op, uint64_t *start)
 {
 	struct dsm_node *n = t->node;
 	struct dsm_words p = dsm_name_words(t, lock);
-	uint32_t token = dsm_queue_token(t, t->depth);
 	struct dsm_queue_node *q = dsm_queue_own(n, token);
 	uint64_t before = 0;
 
 	*start = p.rank == n->rank ? 0 : now(n);
 	__atomic_store_n(&q->go.value, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&q->next.value, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&q->claim, 0, __ATOMIC_RELAXED);
 	dsm_must(n,
 		 sul_amo(n->port, p.rank, DSM_W_SYNC, p.off, op, token, 0,
 			 &before),
@@ -188,45 +227,46 @@ static uint32_t ask(struct dsm_thread *t, dsm_name lock, enum sul_amo_op op,
 }
 
 /* It is ours: the release with which it came, and its news if there are any. */
-static dsm_ref taken(const struct dsm_thread *t)
+static dsm_ref taken(const struct dsm_node *n, uint32_t token)
 {
-	const struct dsm_node *n = t->node;
-	struct dsm_queue_node *q =
-		dsm_queue_own(n, dsm_queue_token(t, t->depth));
+	struct dsm_queue_node *q = dsm_queue_own(n, token);
 
 	if (n->at.news_bytes)
 		dsm_news_check(n, q->news, q->last);
 	return q->last;
 }
 
-static dsm_ref take(struct dsm_thread *t, dsm_name lock, uint64_t *start)
+static dsm_ref take(struct dsm_thread *t, dsm_name lock, uint32_t token,
+		    uint64_t *start)
 {
-	uint32_t before = ask(t, lock, SUL_AMO_SWAP, start);
+	uint32_t before = ask(t, lock, token, SUL_AMO_SWAP, start);
 
 	if (before)
-		wait_turn(t, lock, dsm_queue_token(t, t->depth), before);
-	return taken(t);
+		wait_turn(t, lock, token, before);
+	return taken(t->node, token);
 }
 
 dsm_ref dsm_queue_take(struct dsm_thread *t, dsm_name lock)
 {
 	uint64_t start;
 
-	return take(t, lock, &start);
+	return take(t, lock, dsm_queue_token(t, t->depth), &start);
 }
 
 /* The lock is ours: what was done under it before becomes visible. */
-static void open_scope(struct dsm_thread *t, dsm_name lock, dsm_ref last)
+static void open_scope(struct dsm_thread *t, dsm_name lock, dsm_ref last,
+		       uint32_t place)
 {
 	t->scope[t->depth] = (struct dsm_scope){ .lock = lock,
 						 .from = t->node->log_pos,
-						 .prev = last };
+						 .prev = last,
+						 .place = place };
 	t->depth++;
 }
 
-/* @start: 0, or when the time that counts began. */
-static void acquire(struct dsm_thread *t, dsm_name lock, dsm_ref last,
-		    uint64_t start)
+/* @start: 0, or when the time that counts began; @place: 0, or its node. */
+static void acquire(struct dsm_thread *t, dsm_name lock, uint32_t place,
+		    dsm_ref last, uint64_t start)
 {
 	struct dsm_node *n = t->node;
 	bool work = !dsm_alone(n) ||
@@ -236,7 +276,9 @@ static void acquire(struct dsm_thread *t, dsm_name lock, dsm_ref last,
 		start = now(n);
 	if (work)
 		dsm_enter(n, t);
-	open_scope(t, lock, last);
+	if (place)
+		dsm_keep_hold(n, lock, place);
+	open_scope(t, lock, last, place);
 	if (work && !n->cfg.hardware) {
 		dsm_log_acquire(n, lock, last, dsm_queue_news(t, t->depth - 1));
 		dsm_apply(n);
@@ -250,19 +292,40 @@ static void acquire(struct dsm_thread *t, dsm_name lock, dsm_ref last,
 
 void dsm_lock(struct dsm_thread *t, dsm_name lock)
 {
-	uint64_t start;
-	dsm_ref last = take(t, lock, &start);
+	uint64_t start = 0;
+	uint32_t place;
+	dsm_ref last;
 
-	acquire(t, lock, last, start);
+	if (dsm_keep_take(t, lock, &place))
+		last = dsm_queue_own(t->node, place)->last;
+	else
+		last = take(t, lock, place ?: dsm_queue_token(t, t->depth),
+			    &start);
+	acquire(t, lock, place, last, start);
+}
+
+/* The lock is free, or kept somewhere: it is ours. */
+static bool try_take(struct dsm_thread *t, dsm_name lock, uint32_t token,
+		     uint64_t *start)
+{
+	uint32_t before = ask(t, lock, token, SUL_AMO_CAS, start);
+
+	return !before || dsm_keep_try(t, lock, token, before);
 }
 
 bool dsm_trylock(struct dsm_thread *t, dsm_name lock)
 {
-	uint64_t start;
+	uint64_t start = 0;
+	uint32_t place, token;
+	bool kept = dsm_keep_take(t, lock, &place);
 
-	if (ask(t, lock, SUL_AMO_CAS, &start))
+	token = place ?: dsm_queue_token(t, t->depth);
+	if (!kept && !try_take(t, lock, token, &start))
 		return false;
-	acquire(t, lock, taken(t), start);
+	acquire(t, lock, place,
+		kept ? dsm_queue_own(t->node, token)->last :
+		       taken(t->node, token),
+		start);
 	return true;
 }
 
@@ -293,8 +356,7 @@ static void put_last(struct dsm_node *n, struct dsm_words p,
 		 "releasing a lock");
 }
 
-/* True if nobody stood behind us: the lock is free now. */
-static bool set_free(struct dsm_thread *t, dsm_name lock, uint32_t token)
+bool dsm_queue_free(struct dsm_thread *t, dsm_name lock, uint32_t token)
 {
 	struct dsm_node *n = t->node;
 	struct dsm_queue_node *q = dsm_queue_own(n, token);
@@ -311,9 +373,9 @@ static bool set_free(struct dsm_thread *t, dsm_name lock, uint32_t token)
 	return was == token;
 }
 
-static void hand_over(struct dsm_node *n, const struct dsm_queue_node *q)
+static void hand_over(struct dsm_node *n, const struct dsm_queue_node *q,
+		      uint32_t next)
 {
-	uint32_t next = sul_word_read(&q->next);
 	uint64_t off = dsm_queue_off(n, next);
 
 	dsm_must(n,
@@ -336,12 +398,21 @@ void dsm_queue_give(struct dsm_thread *t, dsm_name lock, dsm_ref last)
 
 	q->last = last;
 	if (!sul_word_read(&q->next)) {
-		if (set_free(t, lock, token))
+		if (dsm_queue_free(t, lock, token))
 			return;
 		/* Somebody has swapped the tail and is about to tell us. */
 		dsm_wait_word(n, &q->next, 0, DSM_WAIT_NEXT, (int64_t)lock, 0);
 	}
-	hand_over(n, q);
+	hand_over(n, q, sul_word_read(&q->next));
+}
+
+void dsm_queue_pass(struct dsm_thread *t, uint32_t token)
+{
+	struct dsm_node *n = t->node;
+	uint32_t next = dsm_keep_give(n, token);
+
+	if (next)
+		hand_over(n, dsm_queue_own(n, token), next);
 }
 
 /* Publish the scope that was just closed; what the lock carries from now on. */
@@ -365,6 +436,7 @@ void dsm_unlock(struct dsm_thread *t, dsm_name lock)
 	struct dsm_node *n = t->node;
 	bool work = !dsm_alone(n) || !dsm_flush_idle(n);
 	uint64_t start = work ? now(n) : 0;
+	uint32_t place;
 	dsm_ref last = 0;
 
 	if (work) {
@@ -378,5 +450,11 @@ void dsm_unlock(struct dsm_thread *t, dsm_name lock)
 		dsm_stat_add(n->stats, unlock_ns, now(n) - start);
 		dsm_leave(n);
 	}
-	dsm_queue_give(t, lock, last);
+	place = t->scope[t->depth].place;
+	if (!place) {
+		dsm_queue_give(t, lock, last);
+		return;
+	}
+	dsm_queue_own(n, place)->last = last;
+	dsm_queue_pass(t, place);
 }

@@ -110,6 +110,7 @@ static int open_memory(struct dsm_node *n)
 	n->known_ref = calloc(ranks, sizeof(*n->known_ref));
 	n->seen_ref = calloc(DSM_LOCKS, sizeof(*n->seen_ref));
 	n->seen_name = calloc(DSM_SEEN, sizeof(*n->seen_name));
+	n->kept = calloc(n->cfg.retain + 1, sizeof(*n->kept));
 	n->runs = malloc(n->runs_max * sizeof(*n->runs));
 	n->scratch = malloc(2 * n->scratch_bytes);
 	n->incoming = malloc(DSM_INCOMING * sizeof(*n->incoming));
@@ -125,7 +126,7 @@ static int open_memory(struct dsm_node *n)
 	    !n->age || !n->probe || !n->seen_pos || !n->floor_pos ||
 	    !n->known_ref || !n->seen_ref || !n->seen_name || !n->holds ||
 	    !n->whole || !n->runs || !n->scratch || !n->incoming || !n->entry ||
-	    !n->thread)
+	    !n->thread || !n->kept)
 		return -ENOMEM;
 	return open_sets(n) ?:
 			      dsm_heap_open(&n->heap, n->pages,
@@ -191,6 +192,7 @@ void dsm_node_close(struct dsm_node *n)
 	free(n->incoming);
 	free(n->scratch);
 	free(n->runs);
+	free(n->kept);
 	free(n->seen_name);
 	free(n->seen_ref);
 	free(n->floor_pos);

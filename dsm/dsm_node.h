@@ -113,6 +113,11 @@ struct dsm_seen {
 	dsm_ref ref;
 };
 
+struct dsm_kept { /* a place for a lock: dsm_keep.c */
+	dsm_name lock;
+	int state;
+};
+
 enum dsm_hold {
 	DSM_HOLD_LOCK, /* alone */
 	DSM_HOLD_WRITE, /* alone, of a reader-writer lock */
@@ -131,6 +136,7 @@ struct dsm_scope {
 	enum dsm_hold hold;
 	uint64_t from; /* position in the own log at which it was opened */
 	dsm_ref prev; /* the release that the lock carried then */
+	uint32_t place; /* token of the place that has the lock, or 0 */
 };
 
 struct dsm_thread {
@@ -231,6 +237,7 @@ struct dsm_node {
 			       (release mode) */
 	dsm_ref *seen_ref; /* per numbered lock: its last release applied */
 	struct dsm_seen *seen_name; /* the same for names, by their hash */
+	struct dsm_kept *kept; /* [cfg.retain]; of the only thread */
 	uint32_t wakes; /* flags woken, see dsm_flag.c; atomic */
 	struct sul_run *runs; /* of diffs under way */
 	size_t runs_nr, runs_max;

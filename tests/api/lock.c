@@ -298,14 +298,89 @@ static void take_after_others(bool named, int round, unsigned long most)
 	jia_wait();
 }
 
-/* Swap, last release; a named lock has its notices elsewhere.  There once were
- * four more, one after the other, for the release, the log and its head. */
+/* Swap, last release; a named lock has its notices elsewhere.  Rank 0 has kept it:
+ * the claim there, what lies there, and that it was read.  There once were four
+ * more, one after the other, for the release, the log and its head. */
 static void a_lock_brings_its_notices_along(void)
 {
 	for (int i = 0; i < 8; i++) {
-		take_after_others(false, i, 2);
-		take_after_others(true, i, 3);
+		take_after_others(false, i, 5);
+		take_after_others(true, i, 6);
 	}
+}
+
+/* --- who keeps a lock ------------------------------------------------------------- */
+
+enum {
+	AGAIN = 100
+};
+
+/* Messages for taking lock @l AGAIN times, when it was ours already. */
+static unsigned long count_alone(const int *l, bool named)
+{
+	unsigned long before = 0;
+
+	for (int i = 0; i <= AGAIN; i++) {
+		if (named)
+			jia_lock_at(l);
+		else
+			jia_lock(*l);
+		if (named)
+			jia_unlock_at(l);
+		else
+			jia_unlock(*l);
+		if (!i)
+			before = jia_counter("msgs_sent");
+	}
+	return jia_counter("msgs_sent") - before;
+}
+
+/* Each rank its own ones, which others manage, or not. */
+static void a_lock_is_taken_again_without_a_message(void)
+{
+	static const int named[64];
+	int at = jia_pid * 64 % (Maxlocks - 64);
+
+	for (int i = 0; i < 64; i++) {
+		int lock = at + i;
+
+		CHECK(!count_alone(&lock, false), "lock %d: messages", lock);
+	}
+	for (int i = jia_pid; i < 64; i += hostc)
+		CHECK(!count_alone(&named[i], true), "name %d: messages", i);
+	jia_barrier();
+}
+
+/* All ranks want what one of them has kept, and wait, or try. */
+static void a_lock_that_was_kept_goes_to_who_wants_it(void)
+{
+	volatile int *sum = page_int(1);
+
+	for (int r = 0; r < ROUNDS; r++) {
+		if (jia_pid == r % hostc)
+			for (int l = 1; l < 20; l++) {
+				jia_lock(l);
+				sum[l]++;
+				jia_unlock(l);
+			}
+		jia_wait();
+		if (jia_pid == (r + 1) % hostc)
+			for (int l = 1; l < 20; l++) {
+				CHECK(jia_trylock(l), "lock %d is not free", l);
+				sum[l]++;
+				jia_unlock(l);
+			}
+		jia_wait();
+		for (int l = 1; l < 20; l++) {
+			jia_lock(l);
+			sum[l]++;
+			jia_unlock(l);
+		}
+	}
+	jia_barrier();
+	for (int l = 1; l < 20; l++)
+		CHECK(sum[l] == ROUNDS * (hostc + 2), "%d under lock %d",
+		      sum[l], l);
 }
 
 const struct api_case lock_cases[] = {
@@ -316,6 +391,8 @@ const struct api_case lock_cases[] = {
 	ROW(threads_share_address_locks),
 	ROW(many_new_names_at_once),
 	ROW(a_lock_brings_its_notices_along),
+	ROW(a_lock_is_taken_again_without_a_message),
+	ROW(a_lock_that_was_kept_goes_to_who_wants_it),
 	ROW(a_million_address_locks_take_little),
 	ROW(readers_are_inside_together),
 	ROW(writers_are_alone),

@@ -113,6 +113,7 @@ static void draw_config(struct sim_plan *p, struct sim_rng *r)
 	c->log = PICK(r, 16, 16, 40, 65536 >> 6);
 	c->releases = PICK(r, 4, 4, 10, 1024);
 	c->names = 512;
+	c->retain = PICK(r, 0, 1, 1, 2, 64);
 	c->carry = PICK(r, 0, 1, 3, 16, 64);
 	c->gather = PICK(r, 0, 1, 3, 16, 128);
 	c->tree = from_to(r, 1, 8);
@@ -218,6 +219,7 @@ void sim_plan_scale(struct sim_plan *p, uint64_t seed, uint64_t ranks,
 					 .gather = 16,
 					 .releases = 16,
 					 .names = 16,
+					 .retain = 4,
 					 .tree = 4,
 					 .cache = 1000,
 					 .populate = DSM_CONFIG_PAGE,
