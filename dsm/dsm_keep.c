@@ -147,7 +147,7 @@ uint32_t dsm_keep_give(struct dsm_node *n, uint32_t token)
 		return 0;
 	}
 	k->state = NONE;
-	return (uint32_t)q->claim;
+	return (uint32_t)__atomic_load_n(&q->claim, __ATOMIC_RELAXED);
 }
 
 /* --- those of other ranks ----------------------------------------------------------- */

@@ -383,6 +383,24 @@ static void a_lock_that_was_kept_goes_to_who_wants_it(void)
 		      sum[l], l);
 }
 
+/* Counts under locks that the rank has kept, and one that it holds meanwhile. */
+static void threads_take_what_their_rank_has_kept(void)
+{
+	for (int p = 0; p < 8; p++) {
+		jia_lock(p);
+		jia_unlock(p);
+		jia_lock_at((void *)(long)page_int(p));
+		jia_unlock_at((void *)(long)page_int(p));
+	}
+	jia_lock(20 + 2 * jia_pid + 1);
+	with_threads(count_by_address);
+	jia_unlock(20 + 2 * jia_pid + 1);
+	jia_barrier();
+	for (int p = 0; p < 8; p++)
+		CHECK(*page_int(p) == hostc * THREADS * ROUNDS / 8,
+		      "page %d: %d", p, *page_int(p));
+}
+
 const struct api_case lock_cases[] = {
 	ROW(trylock_finds_a_free_lock),
 	ROW(trylock_does_not_wait),
@@ -393,6 +411,7 @@ const struct api_case lock_cases[] = {
 	ROW(a_lock_brings_its_notices_along),
 	ROW(a_lock_is_taken_again_without_a_message),
 	ROW(a_lock_that_was_kept_goes_to_who_wants_it),
+	ROW(threads_take_what_their_rank_has_kept),
 	ROW(a_million_address_locks_take_little),
 	ROW(readers_are_inside_together),
 	ROW(writers_are_alone),
