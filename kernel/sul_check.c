@@ -159,6 +159,20 @@ static bool notify(const struct sul_op *op, const struct sul_shape *target)
 	       sul_check_word(target, op->window, op->off);
 }
 
+static bool message(const struct sul_op *op, const struct sul_shape *target)
+{
+	bool in_line = op->flags & SUL_OP_INLINE;
+
+	if (op->flags & ~SUL_OP_INLINE || op->land ||
+	    op->len > (in_line ? SUL_ABI_MESSAGE_INLINE_MAX :
+				 SUL_ABI_MESSAGE_MAX) ||
+	    (in_line && op->addr))
+		return false;
+	return sul_check_range(target, op->window, op->off, op->len) &&
+	       sul_check_word(target, op->window, op->message.word[0]) &&
+	       sul_check_word(target, op->window, op->message.word[1]);
+}
+
 int sul_check_op(const struct sul_op *op, const struct sul_shape *target,
 		 uint32_t landing_bytes, bool near)
 {
@@ -179,6 +193,9 @@ int sul_check_op(const struct sul_op *op, const struct sul_shape *target,
 		break;
 	case SUL_OP_NOTIFY:
 		ok = notify(op, target);
+		break;
+	case SUL_OP_MESSAGE:
+		ok = message(op, target);
 		break;
 	default:
 		break;

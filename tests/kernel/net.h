@@ -88,9 +88,12 @@ void net_amo(struct net_side *s, unsigned int w, uint64_t off,
 	     uint32_t land);
 void net_notify(struct net_side *s, unsigned int w, uint64_t off,
 		uint32_t value);
+void net_message(struct net_side *s, const struct sul_message *m);
 /* Several at once, of a module. */
 void net_submit(struct net_side *s, const struct sul_op *ops, uint32_t nr,
 		uint32_t flags);
+/* A row of what a module's port has counted. */
+void net_report(const struct net_side *s);
 /* Until all has been executed; false: not within a minute, or a peer is dead. */
 bool net_flush(struct net_side *s);
 
@@ -109,5 +112,6 @@ void net_counts(const struct net_side *s, uint64_t out[NET_COUNT_NR]);
 int net_lost(const struct net_config *cfg);
 int net_unmap(const struct net_config *cfg);
 int net_trace(const struct net_config *cfg);
+int net_time(const struct net_config *cfg);
 
 #endif /* NET_H */

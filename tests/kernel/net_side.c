@@ -471,6 +471,28 @@ void net_notify(struct net_side *s, unsigned int w, uint64_t off,
 	net_submit(s, &op, 1, 0);
 }
 
+void net_message(struct net_side *s, const struct sul_message *m)
+{
+	struct sul_op op = op_of(s, SUL_OP_MESSAGE, m->window, m->off);
+
+	if (!s->module) {
+		PATIENTLY(s, sul_net_message(s->net, 1 - s->rank, m));
+		return;
+	}
+	op.len = (uint32_t)m->len;
+	op.addr = (uintptr_t)m->src;
+	for (int i = 0; i < 2; i++) {
+		op.message.word[i] = (uint32_t)m->word[i];
+		op.message.value[i] = m->value[i];
+	}
+	if (m->len <= SUL_ABI_MESSAGE_INLINE_MAX) {
+		op.flags = SUL_OP_INLINE;
+		op.addr = 0;
+		memcpy(op.message.data, m->src, m->len);
+	}
+	net_submit(s, &op, 1, 0);
+}
+
 static bool is_quiet(struct net_side *s)
 {
 	bool quiet;
