@@ -346,5 +346,7 @@ const struct sul_carrier_ops sul_kmod_ops = {
 	.push = kmod_push,
 	.poll = kmod_push,
 	.wake_rank = sul_kmod_wake_rank,
+	.farewell = sul_kmod_farewell,
+	.has_left = sul_kmod_has_left,
 	.stop = sul_kmod_stop,
 };

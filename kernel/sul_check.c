@@ -173,6 +173,13 @@ static bool message(const struct sul_op *op, const struct sul_shape *target)
 	       sul_check_word(target, op->window, op->message.word[1]);
 }
 
+/* Whoever is near has eyes of his own. */
+static bool farewell(const struct sul_op *op, bool near)
+{
+	return !near && !op->flags && !op->window && !op->off && !op->addr &&
+	       !op->len && !op->land && is_zero(op->data, sizeof(op->data));
+}
+
 int sul_check_op(const struct sul_op *op, const struct sul_shape *target,
 		 uint32_t landing_bytes, bool near)
 {
@@ -196,6 +203,9 @@ int sul_check_op(const struct sul_op *op, const struct sul_shape *target,
 		break;
 	case SUL_OP_MESSAGE:
 		ok = message(op, target);
+		break;
+	case SUL_OP_FAREWELL:
+		ok = farewell(op, near);
 		break;
 	default:
 		break;

@@ -297,6 +297,21 @@ static int message(struct sul_batch *b, const struct sul_op *op)
 	return give(b, &k, issue_message);
 }
 
+/* Who has no room for it finds us silent. */
+static int issue_farewell(struct sul_net *net, struct piece *k)
+{
+	int err = sul_net_farewell(net, (int)k->op->rank);
+
+	return err == -EAGAIN ? 0 : err;
+}
+
+static int farewell(struct sul_batch *b, const struct sul_op *op)
+{
+	struct piece k = { .op = op };
+
+	return give(b, &k, issue_farewell);
+}
+
 /* --- all of them ------------------------------------------------------------------------------ */
 
 int sul_far_issue(struct sul_batch *b, const struct sul_op *op)
@@ -323,6 +338,8 @@ int sul_far_issue(struct sul_batch *b, const struct sul_op *op)
 		return amo(b, op);
 	case SUL_OP_MESSAGE:
 		return message(b, op);
+	case SUL_OP_FAREWELL:
+		return farewell(b, op);
 	default:
 		return notify(b, op);
 	}

@@ -128,8 +128,8 @@ struct sul_word {
  * (-EINVAL).  Unknown commands: -ENOTTY.
  * Pointers are __u64, so that 32-bit programs pass the same structures.
  *
- * Versions.  1: the first.  2: the operation MESSAGE.  Callers of an older one are
- * served as before.
+ * Versions.  1: the first.  2: the operations MESSAGE and FAREWELL; down and left of
+ * struct sul_status.  Callers of an older one are served as before.
  */
 enum {
 	SUL_ABI_VERSION = 2,
@@ -284,6 +284,7 @@ enum sul_op_kind {
 	SUL_OP_AMO,
 	SUL_OP_NOTIFY,
 	SUL_OP_MESSAGE,
+	SUL_OP_FAREWELL,
 	SUL_OP_NR
 };
 
@@ -306,6 +307,10 @@ enum sul_op_kind {
  * @message: as PUT, and when the bytes are there, the word at word[0] of the same
  *        window gets value[0]; then the one at word[1] is notified with value[1].
  *        Nobody is woken by the first word.
+ *
+ * A FAREWELL, of which all but @kind and @rank is 0, is the last that is said to a far
+ * rank: there, nobody takes our silence for a failure any more.  It does not wait for
+ * room: without any, it is not said.  (A NEAR rank sees the port closed.)
  */
 struct sul_op {
 	__u8 kind; /* enum sul_op_kind */
@@ -360,7 +365,8 @@ struct sul_op {
  *
  * Waits while a peer's window is full.  -EINVAL: operation @done makes no sense;
  * -EFAULT: its memory is not there, or (NEAR) the window's; -ENOMEM: no page could be
- * had for the window; -EHOSTDOWN: its peer is dead; -EINTR: a fatal signal.  Before
+ * had for the window; -EHOSTDOWN: its peer is dead, or has said farewell
+ * (sul_status.left); -EINTR: a fatal signal.  Before
  * START, or a PEER of that rank: -EINVAL.
  */
 struct sul_submit {
@@ -442,12 +448,18 @@ enum sul_trace_at {
  * @deaths:   how many peers have been found dead.  A NEAR peer that closes its port
  *            counts, too: the kernel cannot tell whether it was meant.
  * @trace:    enum sul_trace_at.
+ * @down:     bit r % 64 of word r / 64: rank r is one of those in @deaths; set before
+ *            these are counted.
+ * @left:     likewise: rank r has said farewell.  It is one of the deaths only if
+ *            something that was under way to it then has not been executed.
  */
 struct sul_status {
 	__u64 executed;
 	__u32 dead;
 	__u32 deaths;
 	__u64 trace[SUL_TRACE_NR];
+	__u64 down[SUL_ABI_RANKS_MAX / 64];
+	__u64 left[SUL_ABI_RANKS_MAX / 64];
 };
 
 #define SUL_IOC_MAGIC 0xB5
@@ -485,6 +497,6 @@ SUL_SIZE_ASSERT(struct sul_submit, 32);
 SUL_SIZE_ASSERT(struct sul_wait, 56);
 SUL_SIZE_ASSERT(struct sul_wake, 8);
 SUL_SIZE_ASSERT(struct sul_count, 16);
-SUL_SIZE_ASSERT(struct sul_status, 80);
+SUL_SIZE_ASSERT(struct sul_status, 336);
 
 #endif /* SUL_ABI_H */

@@ -440,6 +440,19 @@ void abi_messages_are_checked(void)
 	IS(0, (long)(word(&p[1], 64) | word(&p[1], 128)), "nothing has come");
 }
 
+/* What else may be wrong with one is for `kernel net leave` to say, and for the unit
+ * tests of sul_check.c. */
+void abi_a_farewell_is_for_a_far_rank(void)
+{
+	struct abi_port p[2];
+
+	abi_pair(p);
+	IS(-EINVAL, abi_submit_one(&p[0], abi_op(SUL_OP_FAREWELL, 1, 0)));
+	IS(-EINVAL, abi_submit_one(&p[0], abi_op(SUL_OP_FAREWELL, 0, 0)));
+	IS(-EINVAL, abi_submit_one(&p[0], abi_op(SUL_OP_FAREWELL, 2, 0)));
+	IS(0, (long)p[1].status->left[0]);
+}
+
 void abi_words_are_aligned_and_known(void)
 {
 	struct abi_port p[2];

@@ -196,6 +196,10 @@ static void make_op(struct caller *c, struct sul_op *op)
 			op->message.word[i] =
 				rng_below(r, ABI_WINDOW_BYTES / 8) * 8;
 		break;
+	case SUL_OP_FAREWELL: /* there is not much to do afterwards */
+		if (!rng_below(r, 20))
+			op->window = 0, op->off = 0;
+		break;
 	default:
 		break;
 	}

@@ -94,6 +94,9 @@ static bool makes_sense(const struct fake_port *p, const struct sul_op *op)
 		       fake_in_window(p, op->window, op->off, 8);
 	case SUL_OP_MESSAGE:
 		return message_makes_sense(p, op);
+	case SUL_OP_FAREWELL:
+		return !p->peer[op->rank].near && !op->flags && !op->len &&
+		       !op->off && !op->addr && !op->land && !op->window;
 	default:
 		return false;
 	}
@@ -238,6 +241,8 @@ static int try_far(struct fake_port *p, const struct sul_op *op,
 					   NULL);
 	case SUL_OP_MESSAGE:
 		return message_far(p, op);
+	case SUL_OP_FAREWELL:
+		return sul_net_farewell(p->net, rank);
 	default:
 		return sul_net_notify(p->net, rank, op->window, op->off,
 				      op->notify.value);

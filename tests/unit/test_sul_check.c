@@ -142,6 +142,22 @@ static void message__with_one_thing_wrong_is_refused(void)
 	}
 }
 
+static void farewell__has_a_rank_and_nothing_else(void)
+{
+	const struct sul_op good = { .kind = SUL_OP_FAREWELL, .rank = 3 };
+
+	TAKEN(good);
+	REFUSED(good, op.flags = 1);
+	REFUSED(good, op.window = 1);
+	REFUSED(good, op.off = 8);
+	REFUSED(good, op.addr = 8);
+	REFUSED(good, op.len = 1);
+	REFUSED(good, op.land = 8);
+	for (int i = 0; i < SUL_ABI_INLINE_MAX; i++)
+		REFUSED(good, op.data[i] = 1);
+	CU_ASSERT_EQUAL(sul_check_op(&good, &shape, LANDING, true), -EINVAL);
+}
+
 static void run__must_fit_both_places(void)
 {
 	struct sul_op op = {
@@ -322,6 +338,8 @@ CU_TestInfo test_sul_check[] = {
 	  notify__with_one_thing_wrong_is_refused },
 	{ "message: with one thing wrong is refused",
 	  message__with_one_thing_wrong_is_refused },
+	{ "farewell: has a rank and nothing else",
+	  farewell__has_a_rank_and_nothing_else },
 	{ "op: of no kind is refused", op__of_no_kind_is_refused },
 	{ "mark: must be a word of a window",
 	  mark__must_be_a_word_of_a_window },
