@@ -471,6 +471,8 @@ static long add_peer(struct sul_core *c, const struct sul_peer_spec *s)
 		free_far(c, f);
 		return -ENOBUFS;
 	}
+	for (unsigned int i = 0; i < f->paths; i++)
+		sul_route_join(&f->path[i]);
 	err = join(c, s, f, memory);
 	if (!err)
 		return 0;

@@ -216,7 +216,8 @@ struct sul_port_spec {
  * struct sul_socket_spec - SOCKET: the next path of this port.
  * @fd: a bound, unconnected UDP socket (IPv4 or IPv6) of the namespace that the
  *      port was opened in, not used for anything of the kind yet.  It is the
- *      module's from now on; the caller closes its descriptor.
+ *      module's from now on; the caller closes its descriptor.  The module may bind
+ *      one of its own next to it, to the same address, until the port ends.
  *
  * -EBADF, -ENOTSOCK, -EPROTOTYPE: no UDP socket; -EXDEV: of another namespace;
  * -EBUSY: in use; -E2BIG: too many; -EALREADY: after START; -ENOMEM, -ENOBUFS: as of
