@@ -179,7 +179,7 @@ static uint64_t time_batch(struct players *p, const struct throwing *t)
 	return (sul_now_ns() - begin) / ROUNDS;
 }
 
-/* Wire bytes and packets of one, both ways, of the last batch. */
+/* What both sides have sent. */
 struct wire {
 	uint64_t packets, bytes;
 };
@@ -195,14 +195,22 @@ static struct wire on_the_wire(const struct players *p)
 	return w;
 }
 
-static void tell(const struct throwing *t, uint64_t *took,
-		 const uint64_t *datagram, const struct wire *w)
+static uint64_t median(uint64_t *took)
 {
+	const size_t middle = BATCHES / 2;
+
 	qsort(took, BATCHES, sizeof(*took), by_value);
+	return took[middle];
+}
+
+static void tell(const struct throwing *t, uint64_t *took, uint64_t *datagram,
+		 const struct wire *w)
+{
+	uint64_t one = median(took), other = median(datagram);
+
 	printf("# %-32s one way: %llu ns (least %llu), %.2f of a datagram; packets %.2f, bytes %.1f\n",
-	       t->what, (unsigned long long)took[BATCHES / 2],
-	       (unsigned long long)took[0],
-	       (double)took[BATCHES / 2] / (double)datagram[BATCHES / 2],
+	       t->what, (unsigned long long)one, (unsigned long long)took[0],
+	       (double)one / (double)other,
 	       (double)w->packets / (ROUNDS * BATCHES),
 	       (double)w->bytes / (ROUNDS * BATCHES));
 }
