@@ -389,6 +389,13 @@ static bool is_served(const struct sul_route *r)
 	return sock_of(r)->sk_family == r->family && !r->tunnel->joined;
 }
 
+static void set_reuse(struct sock *sk, unsigned char reuse)
+{
+	lock_sock(sk);
+	sk->sk_reuse = reuse;
+	release_sock(sk);
+}
+
 static int bind_next_to(struct socket *sock, struct socket *main)
 {
 	struct sockaddr_storage at = { 0 };
@@ -399,9 +406,11 @@ static int bind_next_to(struct socket *sock, struct socket *main)
 		return len;
 	sock->sk->sk_bound_dev_if = main->sk->sk_bound_dev_if;
 	/* The address is both's, and nobody else's. */
-	sock->sk->sk_reuse = main->sk->sk_reuse = SK_CAN_REUSE;
+	set_reuse(sock->sk, SK_CAN_REUSE);
+	set_reuse(main->sk, SK_CAN_REUSE);
 	len = kernel_bind(sock, (struct sockaddr *)&at, len);
-	sock->sk->sk_reuse = main->sk->sk_reuse = reuse;
+	set_reuse(sock->sk, reuse);
+	set_reuse(main->sk, reuse);
 	return len;
 }
 
