@@ -389,28 +389,32 @@ static bool is_served(const struct sul_route *r)
 	return sock_of(r)->sk_family == r->family && !r->tunnel->joined;
 }
 
-static void set_reuse(struct sock *sk, unsigned char reuse)
+static void set_shared(struct sock *sk, bool shared)
 {
 	lock_sock(sk);
-	sk->sk_reuse = reuse;
+	sk->sk_reuseport = shared;
 	release_sock(sk);
 }
 
+/*
+ * The address is both's, and nobody else's.  For as long as binding takes it is
+ * shared with sockets of the same user (SO_REUSEPORT, and not SO_REUSEADDR, with
+ * which anybody could get in between and take packets away).  Afterwards neither
+ * is chosen as one of a group: the connected one has what fits it.
+ */
 static int bind_next_to(struct socket *sock, struct socket *main)
 {
 	struct sockaddr_storage at = { 0 };
-	unsigned char reuse = main->sk->sk_reuse;
 	int len = kernel_getsockname(main, (struct sockaddr *)&at);
 
 	if (len < 0)
 		return len;
 	sock->sk->sk_bound_dev_if = main->sk->sk_bound_dev_if;
-	/* The address is both's, and nobody else's. */
-	set_reuse(sock->sk, SK_CAN_REUSE);
-	set_reuse(main->sk, SK_CAN_REUSE);
+	set_shared(sock->sk, true);
+	set_shared(main->sk, true);
 	len = kernel_bind(sock, (struct sockaddr *)&at, len);
-	set_reuse(sock->sk, reuse);
-	set_reuse(main->sk, reuse);
+	set_shared(sock->sk, false);
+	set_shared(main->sk, false);
 	return len;
 }
 

@@ -292,6 +292,7 @@ void abi_the_address_of_a_socket_stays_the_ports(void)
 	IS(0, abi_call(p.fd, SUL_IOC_PEER, &s));
 	other = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	IS(0, setsockopt(other, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)));
+	IS(0, setsockopt(other, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)));
 	IS(-1, bind(other, (void *)&at, len), "while the port is there");
 	IS(EADDRINUSE, errno);
 	abi_close(&p);
