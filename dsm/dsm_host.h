@@ -161,8 +161,10 @@ bool dsm_segv_repairing(void);
 /* --- dsm_host.c, for dsm_segv.c --------------------------------------------------------- */
 
 /* A page fault in the application view; false: nothing is allocated there, or
- * this is no rank: the program has it. */
-bool dsm_host_fault(struct dsm_host *h, const void *addr, bool store);
+ * this is no rank: the program has it.  @site: one beyond the first byte of the
+ * instruction. */
+bool dsm_host_fault(struct dsm_host *h, const void *addr, bool store,
+		    uintptr_t site);
 /* Whether @addr is in the application view or one of our windows. */
 bool dsm_host_ours(const struct dsm_host *h, const void *addr);
 

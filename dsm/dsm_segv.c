@@ -40,6 +40,8 @@ enum access_kind {
 
 static _Thread_local enum access_kind faulting
 	__attribute__((tls_model("initial-exec")));
+static _Thread_local uintptr_t faulting_at
+	__attribute__((tls_model("initial-exec")));
 static _Thread_local int repairing __attribute__((tls_model("initial-exec")));
 static _Thread_local bool declined __attribute__((tls_model("initial-exec")));
 
@@ -105,7 +107,7 @@ static int on_library_fault(void *addr, int serious)
 
 	(void)serious;
 	repairing++;
-	declined = !dsm_host_fault(h, addr, is_store(h, addr));
+	declined = !dsm_host_fault(h, addr, is_store(h, addr), faulting_at);
 	repairing--;
 	errno = saved;
 	return 1; /* what is declined is ours to hand on */
@@ -219,6 +221,7 @@ static void on_segv(int sig, siginfo_t *si, void *context)
 		return;
 	}
 	faulting = kind_of(context);
+	faulting_at = (uintptr_t)pc_of(context) + 1;
 	declined = false;
 	h->library.sa_sigaction(sig, si, context);
 	if (declined)

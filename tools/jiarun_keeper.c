@@ -440,7 +440,9 @@ int jiarun_keeper(const struct jiarun_options *o,
 	drain(&k);
 	if (k.text)
 		say(&k, k.text);
-	if (o->stats && k.job && jiarun_report_stats(k.job, o) < 0 && !k.status)
+	learn_program(&k);
+	if (o->stats && k.job && jiarun_report_stats(k.job, o, k.sites) < 0 &&
+	    !k.status)
 		k.status = 1;
 	jiarun_remote_close(&k);
 	jiarun_keeper_close(&k);

@@ -20,6 +20,7 @@
 #include "dsm_limits.h"
 #include "dsm_tally.h"
 #include "jiarun_json.h"
+#include "jiarun_spot.h"
 
 enum {
 	WHO_MAX = SUL_JOB_HOST_MAX + 64,
@@ -377,22 +378,25 @@ static int stats_print(FILE *f, const struct jiarun_options *o,
 	} else {
 		dsm_stat_print(f, c->counters, c->ranks);
 		jiarun_tally_print(f, c);
+		jiarun_spots_print(f, c);
 	}
 	if (err)
 		errno = -err;
 	return err || fflush(f) || ferror(f) ? -1 : 0;
 }
 
-int jiarun_report_stats(struct sul_job *job, const struct jiarun_options *o)
+int jiarun_report_stats(struct sul_job *job, const struct jiarun_options *o,
+			struct jiarun_sites *sites)
 {
 	const uint64_t **counters =
 		calloc((size_t)o->ranks, sizeof(uint64_t *));
 	const struct dsm_tally **tally =
 		calloc((size_t)o->ranks, sizeof(struct dsm_tally *));
-	struct jiarun_counts c = { counters, tally, o->ranks };
+	struct jiarun_counts c = { counters, tally, o->ranks, sites };
 	FILE *f = stderr;
 	int err = -1;
 
+	jiarun_sites_begin(sites);
 	if (!counters || !tally)
 		goto done;
 	for (int r = 0; r < o->ranks; r++) {
