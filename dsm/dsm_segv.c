@@ -23,6 +23,9 @@
  *   - signals are blocked in the handler, by the kernel and at no cost, so that
  *     a handler of the program cannot interrupt a repair.
  * SIGBUS means that the system had no memory for a shared page.
+ *
+ * SIGFPE and SIGILL are never ours.  If the program leaves them to the system,
+ * so do we, after a word for the launcher on where it was.
  */
 #include "dsm_host.h"
 
@@ -123,6 +126,8 @@ static void leave_word(const struct dsm_host *h, const siginfo_t *si,
 	if (si->si_code <= 0)
 		snprintf(text, sizeof(text), "sent by process %d",
 			 (int)si->si_pid);
+	else if (si->si_signo == SIGFPE || si->si_signo == SIGILL)
+		snprintf(text, sizeof(text), "%s", where);
 	else if (si->si_code == SI_KERNEL)
 		snprintf(text, sizeof(text),
 			 "access to an impossible address, at @{%p}", pc + 1);
@@ -134,7 +139,7 @@ static void leave_word(const struct dsm_host *h, const siginfo_t *si,
 			 kind_of(context) == ACCESS_STORE ? "store to" :
 							    "load of",
 			 si->si_addr, where, pc + 1);
-	if (*where)
+	if (*where && si->si_signo != SIGFPE && si->si_signo != SIGILL)
 		dsm_host_say(h, text);
 	if (!h->child)
 		memcpy(sul_job_rank(h->job, sul_job_self(h->job))->last_word,
@@ -241,6 +246,33 @@ static void on_bus(int sig, siginfo_t *si, void *context)
 	hand_on(sig, si, context, &h->bus_before, "");
 }
 
+static void on_trap(int sig, siginfo_t *si, void *context)
+{
+	struct sigaction none = { .sa_handler = SIG_DFL };
+	const char *pc = pc_of(context);
+	char where[SUL_JOB_NOTE_MAX] = "";
+
+	if (si->si_code > 0)
+		snprintf(where, sizeof(where), "%sat @{%p}",
+			 si->si_code == FPE_INTDIV && sig == SIGFPE ?
+				 "integer division by zero, " :
+				 "",
+			 pc + 1);
+	hand_on(sig, si, context, &none, where);
+}
+
+/* Only what would end the program anyway. */
+static void install_trap(int sig)
+{
+	struct sigaction sa = { .sa_flags = SA_SIGINFO }, before;
+
+	sa.sa_sigaction = on_trap;
+	sigemptyset(&sa.sa_mask);
+	if (sigaction(sig, NULL, &before) == 0 &&
+	    !(before.sa_flags & SA_SIGINFO) && before.sa_handler == SIG_DFL)
+		sigaction(sig, &sa, NULL);
+}
+
 void dsm_segv_install(struct dsm_host *h)
 {
 	struct sigaction sa;
@@ -262,4 +294,6 @@ void dsm_segv_install(struct dsm_host *h)
 
 	sa.sa_sigaction = on_bus;
 	sigaction(SIGBUS, &sa, &h->bus_before);
+	install_trap(SIGFPE);
+	install_trap(SIGILL);
 }

@@ -301,6 +301,7 @@ bool jiarun_keeper_open(struct jiarun_keeper *k, int sfd, pid_t front)
 {
 	k->side = &alone;
 	k->begun_ms = jiarun_now_ms();
+	k->oom_kills = jiarun_oom_kills();
 	prctl(PR_SET_NAME, "jiarun-keeper");
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	k->signals = (struct jiarun_watch){ sfd, POLLIN, signals_ready, k };

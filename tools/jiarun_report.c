@@ -111,6 +111,18 @@ char *jiarun_report_failed(struct sul_job *job, const struct jiarun_rank *r,
 	return jiarun_text("%s failed", who(job, rank, r->pid, name));
 }
 
+/* A fault of which the rank's own handler (dsm_segv.c) has told nothing. */
+static const char *no_word(struct sul_job *job, int rank)
+{
+	const struct dsm_tally *t = sul_job_more(job, rank);
+
+	if (atomic_load(&sul_job_rank(job, rank)->state) == SUL_RANK_NONE)
+		return " before jia_init(); if it has large arrays in functions, the limit on the stack is ulimit -s";
+	if (t->view)
+		return "; it could not say where: its stack is full (ulimit -s), or it keeps SIGSEGV to itself";
+	return "";
+}
+
 char *jiarun_report_end(struct sul_job *job, const struct jiarun_rank *r,
 			int rank)
 {
@@ -123,6 +135,8 @@ char *jiarun_report_end(struct sul_job *job, const struct jiarun_rank *r,
 	copy_plain(word, sul_job_rank(job, rank)->last_word, sizeof(word));
 	if (WIFSIGNALED(r->status) && word[0])
 		snprintf(tail, sizeof(tail), ": %s", word);
+	else if (WIFSIGNALED(r->status) && sig == SIGSEGV)
+		snprintf(tail, sizeof(tail), "%s", no_word(job, rank));
 	who(job, rank, r->pid, name);
 	if (WIFSIGNALED(r->status))
 		return jiarun_text("%s was killed by signal %d (%s%s)%s", name,
