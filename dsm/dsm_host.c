@@ -617,7 +617,7 @@ static void open_port(struct dsm_host *h)
 		h->node->borders_most = dsm_maps_left() / 4 * 3;
 	h->tally = sul_job_more(h->job, nc.rank);
 	h->node->place = h->tally->place;
-	h->node->spots = &h->tally->spots;
+	h->node->spots = h->spots ? &h->tally->spots : NULL;
 }
 
 static _Noreturn void fail_attach(struct dsm_host *h, int err, const char *why)
@@ -663,6 +663,7 @@ static void take_stats(struct dsm_host *h)
 {
 	const char *value = getenv("JIA_STATS");
 
+	h->spots = value;
 	h->stats = value && !sul_job_launched(h->job);
 	if (h->stats && strcmp(value, "1") != 0)
 		dsm_host_fail(h, "JIA_STATS=%s: without jiarun it can be 1",

@@ -63,6 +63,7 @@ struct dsm_host {
 	bool child; /* a forked child: it is no rank */
 	bool exited; /* jia_exit() was called */
 	bool stats; /* the counters are to be printed, by us */
+	bool spots; /* they are to be printed, by whomever */
 	bool balance; /* jia_config(LOADBAL, ON) */
 	unsigned int call_nr; /* jia_alloc(): whose turn */
 	unsigned int loop_nr; /* jia_gsinit(): loops made */

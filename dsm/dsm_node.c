@@ -157,7 +157,6 @@ int dsm_node_open(struct dsm_node **out, const struct dsm_node_config *c,
 	n->threads = 1;
 	n->stats = &n->own_stats;
 	n->place = n->own_place;
-	n->spots = &n->own_spots;
 	lay_out(c, &n->at);
 	n->frame = sul_window(port, DSM_W_FRAME);
 	n->twin = sul_window(port, DSM_W_TWIN);

@@ -255,8 +255,7 @@ struct dsm_node {
 	uint8_t *place_of; /* row of its named allocation, per page */
 	struct dsm_place *place; /* the rows */
 	struct dsm_place own_place[DSM_PLACES_MAX]; /* as own_stats */
-	struct dsm_spots *spots; /* where the time goes */
-	struct dsm_spots own_spots;
+	struct dsm_spots *spots; /* where the time goes; NULL: nobody asks */
 };
 
 /* --- dsm_node.c ---------------------------------------------------------------- */

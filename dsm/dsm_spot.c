@@ -3,7 +3,6 @@
 #include "dsm_spot.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 
 enum {
 	SPOT_NS = 250 /* a unit of weight */
@@ -53,8 +52,8 @@ static struct dsm_spot *spot_row(struct dsm_spots *s, uint32_t kind,
 	return least;
 }
 
-void dsm_spot_add(struct dsm_spots *s, enum dsm_spot_kind kind, uint64_t site,
-		  uint64_t lock, uint64_t ns)
+void dsm_spot_add_to(struct dsm_spots *s, enum dsm_spot_kind kind,
+		     uint64_t site, uint64_t lock, uint64_t ns)
 {
 	uint64_t cost = ns / SPOT_NS + 1;
 	struct dsm_spot *p = spot_row(s, (uint32_t)kind + 1, site, lock, cost);
@@ -68,7 +67,8 @@ void dsm_spot_add(struct dsm_spots *s, enum dsm_spot_kind kind, uint64_t site,
 
 /* --- pages --------------------------------------------------------------------------- */
 
-struct dsm_hot *dsm_spot_page(struct dsm_spots *s, uint32_t page, uint32_t cost)
+struct dsm_hot *dsm_spot_page_of(struct dsm_spots *s, uint32_t page,
+				 uint32_t cost)
 {
 	uint64_t key = (uint64_t)page + 1;
 	uint64_t set = mix(key) % (DSM_HOT_MAX / DSM_SPOT_WAYS);
@@ -88,10 +88,10 @@ struct dsm_hot *dsm_spot_page(struct dsm_spots *s, uint32_t page, uint32_t cost)
 	return least;
 }
 
-void dsm_spot_wrote(struct dsm_spots *s, uint32_t page, uint32_t from,
-		    uint32_t to)
+void dsm_spot_wrote_to(struct dsm_spots *s, uint32_t page, uint32_t from,
+		       uint32_t to)
 {
-	struct dsm_hot *h = dsm_spot_page(s, page, DSM_COST_wrote);
+	struct dsm_hot *h = dsm_spot_page_of(s, page, DSM_COST_wrote);
 
 	if (!h)
 		return;

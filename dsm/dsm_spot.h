@@ -3,8 +3,8 @@
  * dsm_spot.h - which places of the program, and which pages, cost most.
  *
  * The counters (dsm_stat.def) say how much, these tables where: a row for each
- * line of the program that waits at a barrier, for a lock (a row per lock), or
- * faults; and a row for each page, with what was counted for it, which of its
+ * line of the program that waits at a barrier, for a lock (a row per lock), for a
+ * message and so on, or faults; and a row for each page, with what was counted for it, which of its
  * bytes this rank has changed, and from where it faulted last.  Ranks whose
  * bytes in one page do not overlap share it for no reason.
  *
@@ -21,10 +21,11 @@
 #ifndef DSM_SPOT_H
 #define DSM_SPOT_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 enum dsm_spot_kind {
-#define SPOT(name, text) DSM_SPOT_##name,
+#define SPOT(name, text, which) DSM_SPOT_##name,
 #include "dsm_spot.def"
 	DSM_SPOT_NR
 };
@@ -52,7 +53,7 @@ enum {
 struct dsm_spot {
 	uint64_t site; /* return address of the call; of a fault: one beyond
 			  the instruction's first byte */
-	uint64_t lock; /* name of the lock; else 0 */
+	uint64_t lock; /* name of the lock, condition or flag; else 0 */
 	uint32_t kind; /* enum dsm_spot_kind, + 1; 0: the row is free */
 	uint32_t spare;
 	uint64_t weight;
@@ -82,17 +83,37 @@ struct dsm_spots {
 	struct dsm_hot hot[DSM_HOT_MAX];
 };
 
-/* @count events at @site took @ns together; @lock: which one, or 0. */
-void dsm_spot_add(struct dsm_spots *s, enum dsm_spot_kind kind, uint64_t site,
-		  uint64_t lock, uint64_t ns);
+/* --- counting: @s is NULL where nobody will look (no `jiarun --stats`) ------------- */
+
+void dsm_spot_add_to(struct dsm_spots *s, enum dsm_spot_kind kind,
+		     uint64_t site, uint64_t lock, uint64_t ns);
+struct dsm_hot *dsm_spot_page_of(struct dsm_spots *s, uint32_t page,
+				 uint32_t cost);
+void dsm_spot_wrote_to(struct dsm_spots *s, uint32_t page, uint32_t from,
+		       uint32_t to);
+
+/* What was done at @site took @ns; @lock: which lock, condition or flag, or 0. */
+static inline void dsm_spot_add(struct dsm_spots *s, enum dsm_spot_kind kind,
+				uint64_t site, uint64_t lock, uint64_t ns)
+{
+	if (s)
+		dsm_spot_add_to(s, kind, site, lock, ns);
+}
 
 /* The row of the unit that begins at @page, its weight grown by @cost; NULL: it
  * has none. */
-struct dsm_hot *dsm_spot_page(struct dsm_spots *s, uint32_t page,
-			      uint32_t cost);
+static inline struct dsm_hot *dsm_spot_page(struct dsm_spots *s, uint32_t page,
+					    uint32_t cost)
+{
+	return s ? dsm_spot_page_of(s, page, cost) : NULL;
+}
 
 /* Bytes [@from, @to) of the unit at @page were found changed by this rank. */
-void dsm_spot_wrote(struct dsm_spots *s, uint32_t page, uint32_t from,
-		    uint32_t to);
+static inline void dsm_spot_wrote(struct dsm_spots *s, uint32_t page,
+				  uint32_t from, uint32_t to)
+{
+	if (s)
+		dsm_spot_wrote_to(s, page, from, to);
+}
 
 #endif /* DSM_SPOT_H */

@@ -52,6 +52,18 @@ void dsm_public_leave(void)
 	dsm_host_entered(NULL, NULL);
 }
 
+void dsm_public_spent(struct dsm_host *h, enum dsm_spot_kind kind,
+		      const void *site, uint64_t which, uint64_t start_ns)
+{
+	uint64_t ns = dsm_host_now_ns() - start_ns;
+
+	if (!h->spots)
+		return;
+	dsm_enter(h->node, NULL);
+	dsm_spot_add(h->node->spots, kind, (uintptr_t)site, which, ns);
+	dsm_leave(h->node);
+}
+
 void dsm_public_record(struct dsm_host *h, enum dsm_call_kind kind, uint64_t a,
 		       uint64_t b, uint64_t c, const void *site)
 {
@@ -519,7 +531,7 @@ unsigned int jia_startstat(void)
 	h->node->stats =
 		(void *)sul_job_rank(h->job, sul_job_self(h->job))->counters;
 	h->node->place = h->tally->place;
-	h->node->spots = &h->tally->spots;
+	h->node->spots = h->spots ? &h->tally->spots : NULL;
 	dsm_stat_zero(h->node->stats);
 	sul_stats_read(h->port, &h->node->port_base);
 	dsm_tally_start(h->tally, h->node->stats, dsm_host_now_ns());
@@ -537,7 +549,7 @@ unsigned int jia_stopstat(void)
 	dsm_tally_stop(h->tally, h->node->stats, dsm_host_now_ns());
 	h->node->stats = &h->node->own_stats; /* counts on, unseen */
 	h->node->place = h->node->own_place;
-	h->node->spots = &h->node->own_spots;
+	h->node->spots = NULL;
 	dsm_leave(h->node);
 	dsm_public_leave();
 	return (unsigned int)(since_start_ns(h) / 1000);

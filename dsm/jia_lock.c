@@ -271,6 +271,7 @@ void jia_rwunlock_at(const void *addr)
 void jia_cond_wait(const void *cond)
 {
 	struct dsm_host *h = DSM_ENTER("jia_cond_wait");
+	uint64_t start = dsm_host_now_ns();
 	struct dsm_thread *t = dsm_public_sync(h);
 	dsm_name name = addressed(h, cond);
 
@@ -286,6 +287,7 @@ void jia_cond_wait(const void *cond)
 	note_released(h, t);
 	dsm_cond_wait(t, name);
 	note_held(h, t, DSM_SITE);
+	dsm_public_spent(h, DSM_SPOT_cond_wait, DSM_SITE, name, start);
 	dsm_public_leave();
 }
 
@@ -336,9 +338,11 @@ void jia_resetcv(int cv)
 void jia_waitcv(int cv)
 {
 	struct dsm_host *h = DSM_ENTER("jia_waitcv");
+	uint64_t start = dsm_host_now_ns();
 
 	check_cv(h, cv);
 	dsm_flag_wait(h->node, cv);
+	dsm_public_spent(h, DSM_SPOT_waitcv, DSM_SITE, (uint64_t)cv, start);
 	dsm_public_leave();
 }
 

@@ -9,8 +9,11 @@
 #include "dsm_limits.h"
 #include "jiarun.h"
 
-static const char *const kinds[DSM_SPOT_NR] = {
-#define SPOT(name, text) text,
+static const struct {
+	const char *text;
+	bool which;
+} kinds[DSM_SPOT_NR] = {
+#define SPOT(name, text, which) { text, which },
 #include "dsm_spot.def"
 };
 
@@ -238,15 +241,15 @@ void jiarun_hot_where(const struct jiarun_counts *c, const struct dsm_hot *hot,
 
 void jiarun_spot_what(const struct dsm_spot *spot, char *out, size_t room)
 {
-	enum dsm_spot_kind kind = (enum dsm_spot_kind)(spot->kind - 1);
+	const char *text = kinds[spot->kind - 1].text;
 	uint64_t bare = spot->lock & ((UINT64_C(1) << 60) - 1);
 
-	if (kind != DSM_SPOT_lock && kind != DSM_SPOT_unlock)
-		snprintf(out, room, "%s", kinds[kind]);
+	if (!kinds[spot->kind - 1].which)
+		snprintf(out, room, "%s", text);
 	else if (bare < DSM_LOCKS)
-		snprintf(out, room, "%s %" PRIu64, kinds[kind], bare);
+		snprintf(out, room, "%s %" PRIu64, text, bare);
 	else
-		snprintf(out, room, "%s at 0x%" PRIx64, kinds[kind], bare);
+		snprintf(out, room, "%s at 0x%" PRIx64, text, bare);
 }
 
 const char *jiarun_spot_site(const struct jiarun_counts *c, uint64_t site,

@@ -156,7 +156,7 @@ static void print_pages(FILE *f, const struct jiarun_counts *c)
 		together |= h[i].sum.together > 0;
 	}
 	if (together)
-		fputs("together: between two barriers by several ranks; if their bytes do not overlap, it is false sharing (jia_tuning(7))\n",
+		fputs("together: between two barriers by several ranks; bytes are the first to the last: where they do not overlap, or are every other one, it is false sharing (jia_tuning(7))\n",
 		      f);
 	free(h);
 }
