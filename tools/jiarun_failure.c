@@ -46,13 +46,14 @@ bool jiarun_fail(struct jiarun_keeper *k, int status, char *text)
  * it does not say. */
 uint64_t jiarun_oom_kills(void)
 {
+	static const char name[] = "oom_kill ";
 	FILE *f = fopen("/proc/vmstat", "re");
-	unsigned long long nr = 0;
+	uint64_t nr = 0;
 	char line[128];
 
 	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "oom_kill %llu", &nr) == 1)
-			break;
+		if (!strncmp(line, name, sizeof(name) - 1))
+			nr = strtoull(line + sizeof(name) - 1, NULL, 10);
 	if (f)
 		fclose(f);
 	return nr;
