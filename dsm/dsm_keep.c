@@ -25,6 +25,10 @@
  * before that the place is not used for anything else.  Who finds 0 waits to be
  * handed the lock, as behind any node.
  *
+ * A lock that goes round is not kept: whoever takes it would have to ask once more.
+ * So where others have come for what was kept, more and more are given back as ever
+ * before one is kept again.
+ *
  * Trying a lock must not wait, so it does not stand in the queue: it changes KEPT
  * to TAKEN itself, and only then puts itself in the place of the node at the tail.
  * Somebody who has stood there in between finds TAKEN, and goes on to the node
@@ -39,6 +43,10 @@
 #define TAKEN (UINT64_C(1) << 62)
 #define READ (UINT64_C(1) << 61) /* with TAKEN */
 #define OVER UINT64_C(1)
+
+enum {
+	SHY_MAX = 31
+};
 
 enum state {
 	NONE, /* the place is free */
@@ -86,9 +94,12 @@ static bool take_back(struct dsm_node *n, struct dsm_kept *k, uint32_t token)
 	DSM_POINT(n);
 	if (!cas(q, KEPT | k->lock, 0) && !DSM_BROKEN(keep_blind)) {
 		k->state = GONE;
+		k->pause = k->pause < SHY_MAX / 2 ? 2 * k->pause + 1 : SHY_MAX;
+		k->shy = k->pause;
 		return false;
 	}
 	k->state = HELD;
+	k->pause = 0;
 	return true;
 }
 
@@ -123,7 +134,9 @@ bool dsm_keep_take(struct dsm_thread *t, dsm_name lock, uint32_t *token)
 						 __ATOMIC_ACQUIRE) == OVER ||
 				 DSM_BROKEN(keep_early)))
 		k->state = NONE;
-	if (k->state == NONE)
+	if (k->state == NONE && k->shy)
+		k->shy--;
+	else if (k->state == NONE)
 		*token = at;
 	return false;
 }

@@ -116,6 +116,8 @@ struct dsm_seen {
 struct dsm_kept { /* a place for a lock: dsm_keep.c */
 	dsm_name lock;
 	int state;
+	uint32_t shy,
+		pause; /* locks here that are not kept: now, and the next time */
 };
 
 enum dsm_hold {

@@ -32,32 +32,52 @@ static int lock_of(int rank)
 
 /* --- locks ------------------------------------------------------------------------- */
 
-static void lock_free(struct bench *b, int manager)
+/* @nr times, the next one of the same manager each time if there is a @step. */
+static void take_and_give(int lock, int nr, int step)
 {
-	int lock = lock_of(manager);
+	for (int i = 0; i < nr; i++) {
+		jia_lock(lock + i * step);
+		jia_unlock(lock + i * step);
+	}
+}
 
+static void lock_free(struct bench *b, int lock, int nr, int step)
+{
 	jia_wait();
 	if (!jia_pid) {
 		bench_events_begin(b);
 		bench_time_begin(b);
-		for (int i = 0; i < PAIRS; i++) {
-			jia_lock(lock);
-			jia_unlock(lock);
-		}
-		bench_time_end(b, PAIRS);
-		bench_events_end(b, PAIRS);
+		take_and_give(lock, nr, step);
+		bench_time_end(b, nr);
+		bench_events_end(b, nr);
 	}
 	jia_wait();
 }
 
 void bench_row_lock_local(struct bench *b)
 {
-	lock_free(b, 0);
+	lock_free(b, lock_of(0), PAIRS, 0);
 }
 
+void bench_row_lock_again(struct bench *b)
+{
+	int lock = lock_of(b->home);
+
+	if (!jia_pid)
+		take_and_give(lock, WARM, 0);
+	lock_free(b, lock, PAIRS, 0);
+}
+
+/* Each once: a second time it would be with us. */
 void bench_row_lock_remote(struct bench *b)
 {
-	lock_free(b, b->home);
+	int lock = lock_of(b->home), nr = Maxlocks / hostc - 1;
+
+	if (nr > PAIRS)
+		nr = PAIRS;
+	if (jia_pid == b->home)
+		take_and_give(lock, nr, hostc);
+	lock_free(b, lock, nr, hostc);
 }
 
 static void increment(uint32_t *word, int each)
