@@ -51,6 +51,8 @@ void sul_udp_unlock(struct sul_udp *u)
 	pthread_mutex_unlock(&u->lock);
 }
 
+_Static_assert(SUL_NET_BATCH_MAX <= (int)SUL_SOCKET_BATCH, "a parcel");
+
 /* --- packets (under the lock) -------------------------------------------------------- */
 
 static bool lose(struct sul_udp *u)
