@@ -251,7 +251,7 @@ int sul_net_error(const struct sul_net *n);
  * made in a row.
  */
 enum {
-	SUL_NET_BATCH_MAX = 64
+	SUL_NET_BATCH_MAX = 128
 };
 
 struct sul_packet {
