@@ -198,6 +198,12 @@ static inline void *sul_window_at_locked(struct sul_port *p, unsigned int w,
  * -EINTR: a fatal signal came.
  */
 int sul_window_pin(struct sul_port *p, unsigned int w, u64 off, u64 bytes);
+/*
+ * Pages around that one are wanted soon, and each would cost a turn of a worker and a
+ * request that waits: pin those that are there already, no others, and only where
+ * there is room.  Process context.
+ */
+void sul_window_pin_ahead(struct sul_port *p, unsigned int w, u64 off);
 
 /* --- sul_submit.c, sul_near.c: operations ------------------------------------------ */
 

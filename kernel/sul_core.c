@@ -264,6 +264,8 @@ static void pin_wanted(struct work_struct *work)
 			pump(c, wait_again, &w);
 		if (err)
 			return;
+		cond_resched(); /* who has been told so goes first */
+		sul_window_pin_ahead(c->port, w.window, w.off);
 	}
 }
 

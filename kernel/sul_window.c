@@ -10,7 +10,9 @@
  *            must not wait for anything.
  * Locks:     pinning, then the owner's mmap_lock, then lock.
  */
+#include <linux/magic.h>
 #include <linux/mmu_notifier.h>
+#include <linux/pagemap.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 
@@ -19,6 +21,7 @@
 
 enum {
 	PIN_BATCH = 16, /* pages pinned at a time */
+	BLOCK = 32, /* those around a page that may be pinned along, itself too */
 };
 
 /* --- letting go ------------------------------------------------------------------------ */
@@ -131,7 +134,7 @@ static unsigned int keep_locked(struct sul_port *p, sul_pin_key key,
 			pages[rest++] = pages[i];
 			continue;
 		}
-		sul_pins_add(&p->pins, key + i, pages[i]);
+		sul_pins_add(&p->pins, key + i, pages[i], true);
 		p->count[SUL_COUNT_pins]++;
 	}
 	return rest;
@@ -153,7 +156,8 @@ static int pin_once(struct sul_window *w, struct mm_struct *mm, u64 page,
 		return 0;
 	seq = mmu_interval_read_begin(&w->notifier);
 	mmap_read_lock(mm);
-	got = sul_pin_user_pages(mm, w->addr + (page << PAGE_SHIFT), nr, pages);
+	got = sul_pin_user_pages(mm, w->addr + (page << PAGE_SHIFT), nr, 0,
+				 pages);
 	mmap_read_unlock(mm);
 	if (got <= 0)
 		return got ? (int)got : -EFAULT;
@@ -204,6 +208,149 @@ int sul_window_pin(struct sul_port *p, unsigned int w, u64 off, u64 bytes)
 	}
 	mmput(mm);
 	return err == -EAGAIN ? -EINTR : err;
+}
+
+/* --- ahead of those who want them ---------------------------------------------------------- */
+
+/* A block of pages of a window, and what was pinned of it. */
+struct block {
+	struct sul_window *window;
+	u64 first; /* its first page */
+	unsigned int nr;
+	unsigned int most; /* that may be pinned */
+	u32 lacks; /* a bit each: is not in the table */
+	struct page *page[BLOCK]; /* or NULL */
+};
+
+static u64 address_of(const struct block *b, unsigned int i)
+{
+	return b->window->addr + ((b->first + i) << PAGE_SHIFT);
+}
+
+static sul_pin_key key_in(const struct block *b, unsigned int i)
+{
+	return sul_pin_key_of(b->window->nr, b->first + i);
+}
+
+/* Nobody has asked for these pages, so none goes for them. */
+static bool find_gaps(struct sul_port *p, struct block *b)
+{
+	spin_lock_bh(&p->lock);
+	b->most = min(p->pins.capacity - p->pins.used, p->pins.capacity / 4);
+	for (unsigned int i = 0; i < b->nr && !p->dead && b->most; i++)
+		if (!sul_pins_has(&p->pins, key_in(b, i)))
+			b->lacks |= BIT(i);
+	spin_unlock_bh(&p->lock);
+	return b->lacks;
+}
+
+/* A window of files in memory: its owner, and others, write to them by mappings of
+ * their own, so what is there says the file, and not the window's page table. */
+static bool is_of_tmpfs(const struct vm_area_struct *vma)
+{
+	return vma->vm_flags & VM_SHARED && vma->vm_file &&
+	       file_inode(vma->vm_file)->i_sb->s_magic == TMPFS_MAGIC;
+}
+
+static bool is_in_file(const struct vm_area_struct *vma, u64 addr)
+{
+	loff_t at = (loff_t)(addr - vma->vm_start) +
+		    ((loff_t)vma->vm_pgoff << PAGE_SHIFT);
+
+	return addr < vma->vm_end &&
+	       filemap_range_has_page(vma->vm_file->f_mapping, at, at);
+}
+
+/* How many of the @nr pages from @i on are to be pinned together, and how. */
+static unsigned int run_of(struct mm_struct *mm, const struct block *b,
+			   unsigned int i, unsigned int nr, unsigned int *flags)
+{
+	struct vm_area_struct *vma = vma_lookup(mm, address_of(b, i));
+	unsigned int n = 0;
+
+	if (!vma)
+		return 0;
+	*flags = is_of_tmpfs(vma) ? 0 : FOLL_NOFAULT;
+	while (n < nr && b->lacks & BIT(i + n) &&
+	       (*flags || is_in_file(vma, address_of(b, i + n))))
+		n++;
+	return n;
+}
+
+/*
+ * Pin what there is already of those that are lacking.  (Who makes a hole in a file
+ * this very moment can have us fill it again, a page at most for each of ours.)
+ */
+static void pin_gaps(struct mm_struct *mm, struct block *b)
+{
+	unsigned int left = b->most, i = 0;
+
+	mmap_read_lock(mm);
+	while (i < b->nr && left) {
+		unsigned int flags = 0;
+		unsigned int n =
+			run_of(mm, b, i, min(left, b->nr - i), &flags);
+		long got = 0;
+
+		if (n)
+			got = sul_pin_user_pages(mm, address_of(b, i), n, flags,
+						 b->page + i);
+		got = max(got, 0l);
+		left -= (unsigned int)got;
+		i += max_t(unsigned int, (unsigned int)got, 1);
+	}
+	mmap_read_unlock(mm);
+}
+
+static void keep_ahead_locked(struct sul_port *p, struct block *b)
+{
+	for (unsigned int i = 0; i < b->nr; i++) {
+		if (!b->page[i] || sul_pins_has(&p->pins, key_in(b, i)))
+			continue;
+		sul_pins_add(&p->pins, key_in(b, i), b->page[i], false);
+		b->page[i] = NULL;
+		p->count[SUL_COUNT_pins]++;
+		p->count[SUL_COUNT_pins_ahead]++;
+	}
+}
+
+/* Whatever changes meanwhile, all that is lost is that it is not ahead. */
+static void pin_block(struct mm_struct *mm, struct block *b)
+{
+	struct sul_port *p = b->window->port;
+	unsigned long seq;
+
+	if (!find_gaps(p, b))
+		return;
+	seq = mmu_interval_read_begin(&b->window->notifier);
+	pin_gaps(mm, b);
+	sul_linger(SUL_PLACE_ahead);
+	spin_lock_bh(&p->lock);
+	if (!p->dead &&
+	    !mmu_interval_read_retry(&b->window->notifier, seq))
+		keep_ahead_locked(p, b);
+	spin_unlock_bh(&p->lock);
+	for (unsigned int i = 0; i < b->nr; i++)
+		if (b->page[i])
+			unpin_user_page(b->page[i]);
+}
+
+void sul_window_pin_ahead(struct sul_port *p, unsigned int w, u64 off)
+{
+	struct mm_struct *mm = p->mm;
+	struct block b = {
+		.window = &p->window[w],
+		.first = round_down(off >> PAGE_SHIFT, BLOCK),
+	};
+
+	b.nr = (unsigned int)min_t(u64, BLOCK,
+				   (p->shape.bytes[w] >> PAGE_SHIFT) - b.first);
+	if (!mmget_not_zero(mm))
+		return;
+	mutex_lock(&p->pinning);
+	pin_block(mm, &b);
+	mutex_unlock(&p->pinning);
+	mmput(mm);
 }
 
 /* --- START ----------------------------------------------------------------------------------- */

@@ -106,6 +106,7 @@ void net_counts(const struct net_side *s, uint64_t out[NET_COUNT_NR]);
 
 /* --- what else `kernel net` can do: 0 if all is as it should be ------------------ */
 
+int net_ahead(const struct net_config *cfg);
 int net_lost(const struct net_config *cfg);
 int net_unmap(const struct net_config *cfg);
 int net_trace(const struct net_config *cfg);
