@@ -44,6 +44,7 @@
 
 #include "sul_abi.h"
 #include "sul_check.h"
+#include "sul_mutant.h"
 #include "sul_pins.h"
 
 enum sul_counter {
@@ -303,6 +304,13 @@ static inline void sul_linger(enum sul_place place)
 {
 	if (static_branch_unlikely(&sul_linger_on))
 		sul_linger_at(place);
+}
+void sul_linger_spin_at(enum sul_place place);
+/* Softirq: the processor stays.  One at a time. */
+static inline void sul_linger_spin(enum sul_place place)
+{
+	if (static_branch_unlikely(&sul_linger_on))
+		sul_linger_spin_at(place);
 }
 
 /* --- sul_count.c: counters of a port, totals of a namespace ------------------------- */

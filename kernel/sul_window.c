@@ -87,7 +87,9 @@ static bool invalidate(struct mmu_interval_notifier *notifier,
 	spin_lock_bh(&p->lock);
 	mmu_interval_set_seq(notifier, cur_seq);
 	spin_unlock_bh(&p->lock);
-	n = let_go(p, &sweep, unpin_unmapped);
+	n = SUL_BROKEN(gone_kept) ? 0 : let_go(p, &sweep, unpin_unmapped);
+	if (mmu_notifier_range_blockable(range))
+		sul_linger(SUL_PLACE_taken);
 	if (n) {
 		spin_lock_bh(&p->lock);
 		p->count[SUL_COUNT_invalidations] += n;
@@ -105,6 +107,17 @@ static const struct mmu_interval_notifier_ops watch = {
 
 /* --- pinning ------------------------------------------------------------------------------ */
 
+static unsigned long begin_reading(struct mmu_interval_notifier *notifier)
+{
+	return SUL_BROKEN(going_pinned) ? notifier->invalidate_seq :
+					  mmu_interval_read_begin(notifier);
+}
+
+static bool has_died(const struct sul_port *p)
+{
+	return p->dead && !SUL_BROKEN(dead_pinned);
+}
+
 /* Room for @nr pages; true: the first one is there already, or the port is dead. */
 static bool make_room(struct sul_port *p, sul_pin_key key, unsigned int nr)
 {
@@ -113,7 +126,7 @@ static bool make_room(struct sul_port *p, sul_pin_key key, unsigned int nr)
 	bool needless;
 
 	spin_lock_bh(&p->lock);
-	needless = p->dead || sul_pins_find(&p->pins, key);
+	needless = has_died(p) || sul_pins_find(&p->pins, key);
 	while (!needless && p->pins.capacity - p->pins.used < nr)
 		out[n++] = sul_pins_evict(&p->pins);
 	p->count[SUL_COUNT_evictions] += n;
@@ -154,7 +167,7 @@ static int pin_once(struct sul_window *w, struct mm_struct *mm, u64 page,
 
 	if (make_room(p, key, nr))
 		return 0;
-	seq = mmu_interval_read_begin(&w->notifier);
+	seq = begin_reading(&w->notifier);
 	mmap_read_lock(mm);
 	got = sul_pin_user_pages(mm, w->addr + (page << PAGE_SHIFT), nr, 0,
 				 pages);
@@ -165,9 +178,10 @@ static int pin_once(struct sul_window *w, struct mm_struct *mm, u64 page,
 
 	rest = (unsigned int)got;
 	spin_lock_bh(&p->lock);
-	if (p->dead)
+	if (has_died(p))
 		err = -EHOSTDOWN;
-	else if (mmu_interval_read_retry(&w->notifier, seq))
+	else if (mmu_interval_read_retry(&w->notifier, seq) &&
+		 !SUL_BROKEN(changed_kept))
 		err = -EAGAIN;
 	else
 		rest = keep_locked(p, key, pages, rest);
@@ -237,6 +251,8 @@ static bool find_gaps(struct sul_port *p, struct block *b)
 {
 	spin_lock_bh(&p->lock);
 	b->most = min(p->pins.capacity - p->pins.used, p->pins.capacity / 4);
+	if (SUL_BROKEN(ahead_greedy))
+		b->most = p->pins.capacity - p->pins.used;
 	for (unsigned int i = 0; i < b->nr && !p->dead && b->most; i++)
 		if (!sul_pins_has(&p->pins, key_in(b, i)))
 			b->lacks |= BIT(i);
@@ -257,7 +273,9 @@ static bool is_in_file(const struct vm_area_struct *vma, u64 addr)
 	loff_t at = (loff_t)(addr - vma->vm_start) +
 		    ((loff_t)vma->vm_pgoff << PAGE_SHIFT);
 
-	return addr < vma->vm_end &&
+	if (addr >= vma->vm_end)
+		return false;
+	return SUL_BROKEN(ahead_blind) ||
 	       filemap_range_has_page(vma->vm_file->f_mapping, at, at);
 }
 
@@ -270,9 +288,10 @@ static unsigned int run_of(struct mm_struct *mm, const struct block *b,
 
 	if (!vma)
 		return 0;
-	*flags = is_of_tmpfs(vma) ? 0 : FOLL_NOFAULT;
+	*flags = is_of_tmpfs(vma) || SUL_BROKEN(ahead_makes) ? 0 : FOLL_NOFAULT;
 	while (n < nr && b->lacks & BIT(i + n) &&
-	       (*flags || is_in_file(vma, address_of(b, i + n))))
+	       (*flags || SUL_BROKEN(ahead_makes) ||
+		is_in_file(vma, address_of(b, i + n))))
 		n++;
 	return n;
 }
@@ -288,8 +307,7 @@ static void pin_gaps(struct mm_struct *mm, struct block *b)
 	mmap_read_lock(mm);
 	while (i < b->nr && left) {
 		unsigned int flags = 0;
-		unsigned int n =
-			run_of(mm, b, i, min(left, b->nr - i), &flags);
+		unsigned int n = run_of(mm, b, i, min(left, b->nr - i), &flags);
 		long got = 0;
 
 		if (n)
@@ -326,8 +344,8 @@ static void pin_block(struct mm_struct *mm, struct block *b)
 	pin_gaps(mm, b);
 	sul_linger(SUL_PLACE_ahead);
 	spin_lock_bh(&p->lock);
-	if (!p->dead &&
-	    !mmu_interval_read_retry(&b->window->notifier, seq))
+	if (!p->dead && (!mmu_interval_read_retry(&b->window->notifier, seq) ||
+			 SUL_BROKEN(changed_ahead)))
 		keep_ahead_locked(p, b);
 	spin_unlock_bh(&p->lock);
 	for (unsigned int i = 0; i < b->nr; i++)
@@ -432,9 +450,12 @@ void sul_window_stop(struct sul_port *p)
 {
 	struct sul_pins_sweep all = { .last = ~0ull };
 
-	/* Whoever pins finds the port dead afterwards; none is added then. */
-	mutex_lock(&p->pinning);
-	mutex_unlock(&p->pinning);
+	/* Whoever pins has let go, and finds the port dead afterwards: nothing is pinned
+	 * any more when the budget is given back. */
+	if (!SUL_BROKEN(pinner_left)) {
+		mutex_lock(&p->pinning);
+		mutex_unlock(&p->pinning);
+	}
 	stop_windows(p);
 	let_go(p, &all, unpin_used);
 }
