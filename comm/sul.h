@@ -22,8 +22,8 @@
  * which they were issued.  An operation may still be under way when the call
  * returns; its source must stay unchanged, and its result is not there, until
  * sul_flush() has returned.  Issue many, flush once: what goes over a network
- * waits for company and leaves with the next sul_flush(), sul_wait(), sul_poll()
- * or sul_send(), or when much has gathered.
+ * waits for company and leaves with the next sul_flush(), sul_push(), sul_wait(),
+ * sul_poll() or sul_send(), or when much has gathered.
  *
  * Errors: 0 or a negative errno unless said otherwise; out-parameters are set
  * on success only.
@@ -297,6 +297,12 @@ int sul_notify(struct sul_port *p, int rank, unsigned int w, uint64_t off,
 
 /* Everything issued so far has taken effect at its target. */
 int sul_flush(struct sul_port *p);
+
+/*
+ * What this thread has issued leaves now, and nobody waits for it: its source must
+ * stay unchanged until a sul_flush(), or until its target has said that it came.
+ */
+int sul_push(struct sul_port *p);
 
 /* --- waiting --------------------------------------------------------------- */
 

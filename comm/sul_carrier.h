@@ -114,7 +114,7 @@ struct sul_port {
 	struct sul_job *job; /* NULL in the simulator */
 	int rank, ranks;
 	unsigned int windows;
-	unsigned int spin_us;
+	struct sul_spin spin; /* of its waits */
 	unsigned int silence_ms;
 	bool handlers; /* of the program may come back into the port */
 	size_t window_bytes[SUL_WINDOWS_ALL]; /* 0: no such window */
@@ -172,8 +172,6 @@ void sul_port_poll(struct sul_port *p);
 int sul_port_wait(struct sul_port *p, const struct sul_watch *watch,
 		  unsigned int nr, int timeout_ms);
 
-/* More ranks here than processors: what is waited for needs ours. */
-bool sul_port_crowded(const struct sul_port *p);
 /* Nothing has come from @rank for too long: end the job, and say so. */
 void sul_port_silent(const struct sul_port *p, int rank);
 /* @rank has left the job, properly, and is needed here: the same. */

@@ -141,7 +141,7 @@ static void *keep(void *arg)
 
 	for (;;) {
 		err = sul_sleep_wait(&stop, 1, sul_job_abort_word(k->cfg.job),
-				     0, false, LOOK_MS);
+				     NULL, LOOK_MS);
 		if (!err)
 			return NULL;
 		if (err == -ECANCELED)

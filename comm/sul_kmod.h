@@ -65,7 +65,6 @@ struct sul_kmod {
 	struct sul_port *port;
 	const struct sul_kmod_sys *sys;
 	int fd;
-	bool crowded; /* more ranks here than processors */
 	bool *near; /* [rank]: the module reaches it directly */
 	const struct sul_status *status; /* mapped */
 	const char *landing; /* mapped */

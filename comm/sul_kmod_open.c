@@ -514,7 +514,6 @@ int sul_kmod_open(struct sul_port *p, const struct sul_config *cfg)
 	k->sys = k->listener->kmod;
 	k->fd = k->listener->device;
 	k->listener->device = -1;
-	k->crowded = sul_port_crowded(p);
 	pthread_mutex_init(&k->lock, NULL);
 	k->near = calloc(n, sizeof(*k->near));
 	k->gone = calloc(n, sizeof(*k->gone));

@@ -51,7 +51,7 @@ static void await_verdict(struct sul_kmod *k, int rank)
 	struct sul_watch w = { &never, 0 };
 	char text[SUL_WHY_MAX];
 
-	if (sul_sleep_wait(&w, 1, sul_job_abort_word(k->port->job), 0, false,
+	if (sul_sleep_wait(&w, 1, sul_job_abort_word(k->port->job), NULL,
 			   VERDICT_MS) == -ECANCELED)
 		return;
 	snprintf(text, sizeof(text),
@@ -131,21 +131,24 @@ static uint64_t left(uint64_t end, uint64_t most)
 
 /* --- waiting for what was submitted ------------------------------------------------------------ */
 
-static bool spin_for(const struct sul_kmod *k, uint64_t ticket)
+/* For @ns; false: in vain. */
+static bool spin_for(struct sul_kmod *k, uint64_t ticket, uint64_t ns)
 {
 	uint64_t end = 0;
 
 	for (;;) {
 		for (int i = 0; i < SPINS_PER_LOOK; i++) {
-			if (sul_kmod_executed(k) >= ticket)
+			if (sul_kmod_executed(k) >= ticket) {
+				if (end)
+					sul_spin_found(&k->port->spin);
 				return true;
+			}
 			sul_relax();
 		}
-		if (!k->port->spin_us || k->crowded ||
-		    sul_job_failed(k->port->job))
+		if (!ns || sul_job_failed(k->port->job))
 			return false;
 		if (!end)
-			end = sul_now_ns() + k->port->spin_us * UINT64_C(1000);
+			end = sul_now_ns() + ns;
 		else if (sul_now_ns() > end)
 			return false;
 	}
@@ -162,8 +165,12 @@ static void doze_for(struct sul_kmod *k, uint64_t end)
 
 static int await_unlocked(struct sul_kmod *k, uint64_t ticket, uint64_t end)
 {
-	if (spin_for(k, ticket))
+	struct sul_spin *s = &k->port->spin;
+	uint64_t spun = s->yield ? 0 : sul_spin_begin(s), begin;
+
+	if (spin_for(k, ticket, spun))
 		return 0;
+	begin = sul_now_ns();
 	while (sul_kmod_executed(k) < ticket) {
 		sul_kmod_look_for_dead(k);
 		if (sul_job_failed(k->port->job))
@@ -172,6 +179,7 @@ static int await_unlocked(struct sul_kmod *k, uint64_t ticket, uint64_t end)
 			return -ETIMEDOUT;
 		doze_for(k, end);
 	}
+	sul_spin_slept(s, spun, sul_now_ns() - begin);
 	return 0;
 }
 
@@ -262,20 +270,22 @@ int sul_kmod_wait(struct sul_port *p, const struct sul_watch *watch,
 {
 	struct sul_kmod *k = sul_kmod_of(p);
 	struct sul_word *abort = sul_job_abort_word(p->job);
-	uint64_t end = sul_sleep_end(timeout_ms);
+	uint64_t end = sul_sleep_end(timeout_ms), spun, begin;
 	struct sul_wait w;
 	int err;
 
 	let_leave(p);
-	err = sul_sleep_wait(watch, nr, abort, p->spin_us, k->crowded, 0);
-	if (err != -ETIMEDOUT)
-		return err;
+	if (sul_sleep_spin(watch, nr, abort, &p->spin, &spun))
+		return 0;
 	if (!describe(p, watch, nr, &w)) /* no rank but this one writes it */
-		return sul_sleep_wait(watch, nr, abort, 0, false,
+		return sul_sleep_wait(watch, nr, abort, NULL,
 				      sul_sleep_left_ms(end));
+	begin = sul_now_ns();
 	count_sleeper(watch, nr, SUL_WORD_SLEEPER);
 	err = sleep_on(k, watch, nr, &w, end);
 	count_sleeper(watch, nr, -SUL_WORD_SLEEPER);
+	if (!err)
+		sul_spin_slept(&p->spin, spun, sul_now_ns() - begin);
 	return err;
 }
 

@@ -188,7 +188,7 @@ static int answer_await(struct sul_pmix_lib *l, struct sul_word *abort,
 {
 	struct sul_watch watch = { &l->answer.there, 0 };
 	struct sul_word never = { 0 };
-	int err = sul_sleep_wait(&watch, 1, abort ? abort : &never, 0, false,
+	int err = sul_sleep_wait(&watch, 1, abort ? abort : &never, NULL,
 				 timeout_ms);
 
 	return err ? err : error_of(l, l->answer.status);

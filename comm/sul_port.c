@@ -100,13 +100,23 @@ static void close_far(struct sul_port *p)
 	free(p->is_far);
 }
 
+/* More ranks here than processors: what is waited for needs ours. */
+static bool is_crowded(const struct sul_config *cfg)
+{
+	unsigned int here = 0;
+
+	for (int r = 0; cfg->job && r < cfg->ranks; r++)
+		here += !sul_job_far(cfg->job, r);
+	return here > sul_spin_processors();
+}
+
 static void set_up(struct sul_port *p, const struct sul_config *cfg)
 {
 	p->job = cfg->job;
 	p->rank = cfg->rank;
 	p->ranks = cfg->ranks;
 	p->windows = cfg->windows;
-	p->spin_us = cfg->spin_us;
+	sul_spin_init(&p->spin, cfg->spin_us, is_crowded(cfg));
 	p->silence_ms = cfg->silence_ms;
 	p->handlers = cfg->job && !cfg->no_handlers; /* coroutines: none */
 	if (p->handlers)
@@ -416,6 +426,20 @@ int sul_flush(struct sul_port *p)
 	return err;
 }
 
+int sul_push(struct sul_port *p)
+{
+	struct sul_quiet q;
+
+	if (p->job && sul_job_failed(p->job))
+		return -ECANCELED;
+	if (!p->far_ops)
+		return 0;
+	sul_quiet_begin(p, &q);
+	p->far_ops->push(p);
+	sul_quiet_end(&q);
+	return 0;
+}
+
 int sul_port_wait(struct sul_port *p, const struct sul_watch *watch,
 		  unsigned int nr, int timeout_ms)
 {
@@ -487,15 +511,6 @@ void sul_port_poll(struct sul_port *p)
 	sul_quiet_begin(p, &q);
 	p->far_ops->poll(p);
 	sul_quiet_end(&q);
-}
-
-bool sul_port_crowded(const struct sul_port *p)
-{
-	long here = 0;
-
-	for (int r = 0; r < p->ranks; r++)
-		here += !sul_job_far(p->job, r);
-	return here > sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 void sul_port_silent(const struct sul_port *p, int rank)

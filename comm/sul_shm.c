@@ -63,7 +63,6 @@ struct shm {
 	uint64_t window_at[SUL_WINDOWS_ALL]; /* offset in a rank's range */
 	size_t ahead; /* pages of a chunk, in shm_prepare() */
 	bool limited; /* no page may be written through the file */
-	bool crowded; /* more ranks than processors: yield while spinning */
 	struct mapping map[]; /* [rank * SUL_WINDOWS_ALL + window] */
 };
 
@@ -341,7 +340,6 @@ static int shm_open_port(struct sul_port *p, const struct sul_config *cfg)
 	p->carrier = s;
 	s->fd = sul_job_fd(cfg->job);
 	s->first = sul_job_bytes(cfg->job);
-	s->crowded = cfg->ranks > sysconf(_SC_NPROCESSORS_ONLN);
 	for (unsigned int w = 0; w < SUL_WINDOWS_ALL; w++) {
 		s->window_at[w] = at;
 		at += page_align(p->window_bytes[w]);
@@ -661,8 +659,8 @@ static int shm_flush(struct sul_port *p)
 static int shm_wait(struct sul_port *p, const struct sul_watch *watch,
 		    unsigned int nr, int timeout_ms)
 {
-	return sul_sleep_wait(watch, nr, sul_job_abort_word(p->job), p->spin_us,
-			      shm_of(p)->crowded, timeout_ms);
+	return sul_sleep_wait(watch, nr, sul_job_abort_word(p->job), &p->spin,
+			      timeout_ms);
 }
 
 static int shm_put_private(struct sul_port *p, int rank, uint64_t addr,

@@ -89,26 +89,34 @@ static void doze(const struct sul_watch *watch, unsigned int nr,
 		doze_blind(watch, nr, ns);
 }
 
-static bool spin(const struct sul_watch *watch, unsigned int nr,
-		 const struct sul_word *abort, unsigned int spin_us, bool yield)
+/* A first look costs nothing; no clock is read before it was in vain. */
+static bool look(const struct sul_watch *watch, unsigned int nr)
 {
-	uint64_t end = 0;
-
-	for (;;) {
-		for (int i = 0; i < SPINS_PER_LOOK; i++) {
-			if (sul_watch_changed(watch, nr))
-				return true;
-			sul_relax();
-		}
-		if (!spin_us || value_of(abort))
-			return false;
-		if (yield)
-			sched_yield();
-		if (!end)
-			end = sul_now_ns() + spin_us * (uint64_t)1000;
-		else if (sul_now_ns() > end)
-			return false;
+	for (int i = 0; i < SPINS_PER_LOOK; i++) {
+		if (sul_watch_changed(watch, nr))
+			return true;
+		sul_relax();
 	}
+	return false;
+}
+
+/* For @ns; false: in vain. */
+static bool spin(const struct sul_watch *watch, unsigned int nr,
+		 const struct sul_word *abort, struct sul_spin *s, uint64_t ns)
+{
+	uint64_t end = sul_now_ns() + ns;
+
+	while (ns && !value_of(abort)) {
+		if (s->yield)
+			sched_yield();
+		if (look(watch, nr)) {
+			sul_spin_found(s);
+			return true;
+		}
+		if (sul_now_ns() >= end)
+			break;
+	}
+	return false;
 }
 
 uint64_t sul_sleep_end(int timeout_ms)
@@ -128,15 +136,27 @@ int sul_sleep_left_ms(uint64_t end)
 	return now < end ? (int)((end - now + 999999u) / 1000000u) : 0;
 }
 
-int sul_sleep_wait(const struct sul_watch *watch, unsigned int nr,
-		   struct sul_word *abort, unsigned int spin_us, bool yield,
-		   int timeout_ms)
+bool sul_sleep_spin(const struct sul_watch *watch, unsigned int nr,
+		    const struct sul_word *abort, struct sul_spin *s,
+		    uint64_t *spun_ns)
 {
-	uint64_t end;
+	*spun_ns = 0;
+	if (look(watch, nr))
+		return true;
+	if (s)
+		*spun_ns = sul_spin_begin(s);
+	return spin(watch, nr, abort, s, *spun_ns);
+}
+
+int sul_sleep_wait(const struct sul_watch *watch, unsigned int nr,
+		   struct sul_word *abort, struct sul_spin *s, int timeout_ms)
+{
+	uint64_t spun, begin, end;
 	int err = 0;
 
-	if (spin(watch, nr, abort, spin_us, yield))
+	if (sul_sleep_spin(watch, nr, abort, s, &spun))
 		return 0;
+	begin = sul_now_ns();
 	end = sul_sleep_end(timeout_ms);
 	for (unsigned int i = 0; i < nr; i++)
 		__atomic_fetch_add(&watch[i].word->sleepers, 1,
@@ -158,6 +178,8 @@ int sul_sleep_wait(const struct sul_watch *watch, unsigned int nr,
 	for (unsigned int i = 0; i < nr; i++)
 		__atomic_fetch_sub(&watch[i].word->sleepers, 1,
 				   __ATOMIC_SEQ_CST);
+	if (s && !err)
+		sul_spin_slept(s, spun, sul_now_ns() - begin);
 	return err;
 }
 

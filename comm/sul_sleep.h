@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "sul_abi.h"
+#include "sul_spin.h"
 
 enum {
 	SUL_WATCH_MAX = 2 /* words that one wait can watch */
@@ -46,12 +47,17 @@ bool sul_sleep_notify(struct sul_word *word, uint32_t value);
 /*
  * Until one of the @nr words (1 .. SUL_WATCH_MAX) differs from its old value
  * (0), @abort is not 0 (-ECANCELED), or @timeout_ms (<0: none) is over
- * (-ETIMEDOUT).  @yield: give the processor away while spinning, because there
- * are more ranks than processors.
+ * (-ETIMEDOUT).  @spin: NULL: it sleeps at once.
  */
 int sul_sleep_wait(const struct sul_watch *watch, unsigned int nr,
-		   struct sul_word *abort, unsigned int spin_us, bool yield,
+		   struct sul_word *abort, struct sul_spin *spin,
 		   int timeout_ms);
+
+/* Its first part: true if a word has changed.  Else @spun_ns is for
+ * sul_spin_slept(), when it did. */
+bool sul_sleep_spin(const struct sul_watch *watch, unsigned int nr,
+		    const struct sul_word *abort, struct sul_spin *spin,
+		    uint64_t *spun_ns);
 
 /* For a wait in several parts: when it ends, and how much of it is left. */
 uint64_t sul_sleep_end(int timeout_ms); /* <0: never */

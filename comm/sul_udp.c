@@ -340,7 +340,6 @@ static int udp_open(struct sul_port *p, const struct sul_config *cfg)
 	u->loss_ppm = cfg->loss_ppm;
 	u->random = u->listener->address.session | UINT64_C(1) << 40;
 	u->mixed = anybody_near(p);
-	u->crowded = sul_port_crowded(p);
 	u->epoll = u->timer = u->kick = -1;
 	u->timer_ns = UINT64_MAX;
 	pthread_mutex_init(&u->lock, NULL);

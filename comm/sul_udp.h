@@ -61,7 +61,7 @@ struct sul_udp {
 	struct sul_listener *listener;
 	struct sul_udp_peer *peer; /* [rank] */
 	bool mixed; /* ranks of this host write our words by themselves */
-	bool crowded; /* more ranks here than processors */
+	uint64_t spun_ns; /* in vain, or on the way to that: sul_spin_slept() */
 	unsigned int loss_ppm;
 	int epoll, timer,
 		kick; /* descriptors: the agent's, to wake the watch */

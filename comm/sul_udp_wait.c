@@ -95,10 +95,19 @@ static void give_way(struct sul_udp *u)
 
 /* With more ranks than processors, what is waited for needs ours: spinning, even
  * if it yields, takes a hundred times as long as sleeping at once. */
-static uint64_t spin_end(const struct sul_udp *u)
+static uint64_t spin_end(struct sul_udp *u)
 {
-	return u->crowded ? u->now_ns :
-			    u->now_ns + u->port->spin_us * UINT64_C(1000);
+	struct sul_spin *s = &u->port->spin;
+
+	u->spun_ns = s->yield ? 0 : sul_spin_begin(s);
+	return u->now_ns + u->spun_ns;
+}
+
+/* Something has come; was it worth while? */
+static void count_spin(struct sul_udp *u)
+{
+	if (u->spun_ns)
+		sul_spin_found(&u->port->spin);
 }
 
 /* --- sleeping ------------------------------------------------------------------------ */
@@ -135,8 +144,10 @@ static void be_the_watch(struct sul_udp *u, const struct sul_watch *watch,
 {
 	bool above = u->watch; /* a handler has interrupted its sleep */
 	const sigset_t *mask;
+	uint64_t spun = u->spun_ns, begin;
 	eventfd_t kicks;
 
+	u->spun_ns = 0;
 	u->watch = true;
 	u->watcher = pthread_self();
 	u->watch_ns = sooner(until, sul_net_deadline(u->net));
@@ -144,8 +155,10 @@ static void be_the_watch(struct sul_udp *u, const struct sul_watch *watch,
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	sul_udp_unlock(u);
 	mask = sul_signals_let_in(q);
+	begin = sul_now_ns();
 	if (!sul_watch_changed(watch, nr))
 		poll_sockets(u, u->watch_ns, mask);
+	sul_spin_slept(&u->port->spin, spun, sul_now_ns() - begin);
 	sul_signals_let_no_more(q);
 	sul_udp_lock(u);
 	eventfd_read(u->kick, &kicks);
@@ -164,7 +177,7 @@ static void wait_for_news(struct sul_udp *u, uint64_t until)
 	uint64_t ms = (until > now ? until - now : 0) / NS_PER_MS + 1;
 
 	sul_udp_unlock(u);
-	sul_sleep_wait(&news, 1, sul_job_abort_word(u->port->job), 0, false,
+	sul_sleep_wait(&news, 1, sul_job_abort_word(u->port->job), NULL,
 		       (int)ms);
 	sul_udp_lock(u);
 }
@@ -175,8 +188,11 @@ int sul_udp_step(struct sul_udp *u, struct sul_patience *t)
 
 	if (job_failed(u))
 		return -ECANCELED;
-	if (sul_udp_poll(u))
+	if (sul_udp_poll(u)) {
+		if (t->spin_end)
+			count_spin(u);
 		return 0;
+	}
 	if (!t->spin_end)
 		t->spin_end = spin_end(u);
 	if (u->now_ns < t->spin_end) {
@@ -202,7 +218,11 @@ static bool spin(struct sul_udp *u, const struct sul_watch *watch,
 
 	sul_udp_send(u);
 	while (!sul_watch_changed(watch, nr)) {
-		if (sul_udp_poll(u) || !end)
+		bool polled = sul_udp_poll(u);
+
+		if (polled && end)
+			count_spin(u);
+		if (polled || !end)
 			end = spin_end(u);
 		if (u->now_ns >= end || job_failed(u))
 			return sul_watch_changed(watch, nr);
@@ -243,6 +263,7 @@ int sul_udp_wait(struct sul_port *p, const struct sul_watch *watch,
 {
 	struct sul_udp *u = sul_udp_of(p);
 	uint64_t end = sul_sleep_end(timeout_ms);
+	uint64_t spun, begin;
 	struct sul_quiet q;
 	int err = 0;
 
@@ -252,13 +273,18 @@ int sul_udp_wait(struct sul_port *p, const struct sul_watch *watch,
 	if (!spin(u, watch, nr))
 		err = u->mixed ? -EAGAIN :
 				 sleep_on_sockets(u, watch, nr, end, &q);
+	spun = u->spun_ns;
 	sul_udp_part(u);
 	sul_udp_unlock(u);
 	sul_quiet_end(&q);
 	if (err != -EAGAIN)
 		return err;
-	return sul_sleep_wait(watch, nr, sul_job_abort_word(p->job), 0, false,
-			      sul_sleep_left_ms(end));
+	begin = sul_now_ns();
+	err = sul_sleep_wait(watch, nr, sul_job_abort_word(p->job), NULL,
+			     sul_sleep_left_ms(end));
+	if (!err)
+		sul_spin_slept(&p->spin, spun, sul_now_ns() - begin);
+	return err;
 }
 
 void sul_udp_wake(struct sul_port *p)

@@ -6,8 +6,8 @@
  *            units written in this epoch, merged at every node; down goes the
  *            result, from which everybody derives the same: which homes move,
  *            and which of its copies to refresh or drop.
- * Invariant: a list that others read is not changed before they have read it:
- *            the parent reads `up` before the rank is let go, a child reads
+ * Invariant: what is said to others, or read by them, is not changed before they
+ *            have it: the parent has `up` before it lets the rank go, a child has
  *            `down` before it comes again.
  * Threads:   all threads of a rank meet first; the last to come does the rank's
  *            part, the others sleep.
@@ -19,39 +19,76 @@
 
 #include "dsm_call.h"
 
-/* What a child stores at its parent; one slot per child. */
+/*
+ * What a child says to its parent; of the list, as much as `gather` allows.  Each
+ * rank has one to say (`up`), with all of its list, and a slot for each child.
+ */
 struct arrival {
 	struct sul_word word; /* number of the rendezvous */
 	uint32_t count; /* of its list */
 	uint32_t kind; /* enum dsm_meeting */
 	uint64_t calls, hash; /* collective calls: how many, and which */
 	uint64_t pad[4];
+	struct dsm_notice list[];
 };
 
-/* What a parent stores at its child. */
+/* What a parent says to its child, from its own one (`down`) into the child's. */
 struct departure {
 	struct sul_word word;
 	uint64_t count;
 	uint64_t pad[6];
+	struct dsm_notice list[];
 };
 
 enum {
 	TREE_MAX = 64 /* the largest `tree` */
 };
 
-void dsm_barrier_layout(struct dsm_layout *at, uint32_t pages)
+static uint64_t lines(uint64_t bytes)
+{
+	return (bytes + 63) & ~UINT64_C(63);
+}
+
+static uint64_t slot_bytes(const struct dsm_config *cfg)
+{
+	return lines(sizeof(struct arrival) +
+		     cfg->gather * sizeof(struct dsm_notice));
+}
+
+void dsm_barrier_layout(struct dsm_layout *at, const struct dsm_config *cfg,
+			uint32_t pages)
 {
 	uint64_t list = sizeof(struct dsm_notice) * (uint64_t)pages;
 
 	at->meet = at->sync_bytes;
 	at->sync_bytes += 64;
-	at->barrier = at->sync_bytes;
-	at->sync_bytes +=
-		sizeof(struct departure) + sizeof(struct arrival) * TREE_MAX;
+	at->arrivals = at->sync_bytes;
+	at->sync_bytes += slot_bytes(cfg) * TREE_MAX;
 	at->up = at->sync_bytes;
-	at->sync_bytes += (list + 63) & ~UINT64_C(63);
+	at->sync_bytes += lines(sizeof(struct arrival) + list);
 	at->down = at->sync_bytes;
-	at->sync_bytes += (list + 63) & ~UINT64_C(63);
+	at->sync_bytes += lines(sizeof(struct departure) + list);
+}
+
+static struct arrival *own_arrival(const struct dsm_node *n)
+{
+	return (void *)(n->sync + n->at.up);
+}
+
+static struct departure *own_departure(const struct dsm_node *n)
+{
+	return (void *)(n->sync + n->at.down);
+}
+
+/* Does all of a list go along with the word? */
+static bool goes_along(const struct dsm_node *n, uint64_t count)
+{
+	return count <= n->cfg.gather;
+}
+
+static size_t along_bytes(const struct dsm_node *n, uint64_t count)
+{
+	return goes_along(n, count) ? count * sizeof(struct dsm_notice) : 0;
 }
 
 static int parent_of(const struct dsm_node *n)
@@ -75,32 +112,27 @@ static uint64_t arrival_off(const struct dsm_node *n, int child)
 {
 	uint64_t slot = (uint64_t)(child - 1) % n->cfg.tree;
 
-	return n->at.barrier + sizeof(struct departure) +
-	       sizeof(struct arrival) * slot;
+	return n->at.arrivals + slot_bytes(&n->cfg) * slot;
 }
 
 /*
  * What a rendezvous costs over a network, and why it is no multicast.
  *
- * An edge of the tree takes 4 packets (jiabench -r wait): arrival and departure,
- * each with its word in one packet, and an acknowledgement of each.  With a list
- * of notices it is fetched, which takes 2 more in each direction.  So n hosts
- * send 4 (n - 1) packets, or 8, and no host handles more than those of `tree` + 1
- * edges.
+ * An edge of the tree takes 2 packets (jiabench -r wait): arrival and departure,
+ * each with its list of notices and its word.  Nobody waits for an
+ * acknowledgement: a departure says that the arrival came, and the next arrival
+ * that the departure did.  A list longer than `gather` is fetched, which takes a
+ * round trip more.  So n hosts send 2 (n - 1) packets, and no host handles more
+ * than those of `tree` + 1 edges.
  *
- * A multicast down the tree would make one packet of n - 1, and save a quarter
- * at best: all hosts acknowledge it still, for only so is it known to be there,
- * and the n - 1 acknowledgements meet at one host instead of `tree` at each.  Of
- * 1,000 hosts that takes longer, at some microsecond each, than the five levels
- * of the tree.  It needs a key that all hosts share, with which each of them
- * could say what rank 0 alone may; and a network that lets it pass, which those
- * of clouds do not.  Nor are bytes saved: a notice is 8 of them, the page that it
- * is about 4,096 for each copy.
- *
- * Cheaper to have, and not done: a list that fits into a packet goes with the
- * word instead of being fetched (4 of the 8 packets, and two round trips of each
- * level); and who arrives or lets go does not wait for the acknowledgement, which
- * then goes with what is said next (2 of 4 packets at best).
+ * A multicast down the tree would make one packet of n - 1, and save half at
+ * best: all hosts acknowledge it, for only so is it known to be there, and the
+ * n - 1 acknowledgements meet at one host instead of `tree` at each.  Of 1,000
+ * hosts that takes longer, at some microsecond each, than the five levels of the
+ * tree.  It needs a key that all hosts share, with which each of them could say
+ * what rank 0 alone may; and a network that lets it pass, which those of clouds do
+ * not.  Nor are bytes saved: a notice is 8 of them, the page that it is about
+ * 4,096 for each copy.
  */
 
 /* --- up ------------------------------------------------------------------------------ */
@@ -134,6 +166,21 @@ static void check_calls(struct dsm_node *n, int child, const struct arrival *a,
 	dsm_call_differ(n, child, a->calls);
 }
 
+/* The list of @child, which has arrived. */
+static const struct dsm_notice *child_list(struct dsm_node *n, int child,
+					   const struct arrival *a)
+{
+	if (goes_along(n, a->count))
+		return a->list;
+	dsm_must(n,
+		 sul_get(n->port, child, DSM_W_SYNC,
+			 n->at.up + offsetof(struct arrival, list), n->list[1],
+			 a->count * sizeof(struct dsm_notice), NULL, 0),
+		 "gathering notices");
+	dsm_must(n, sul_flush(n->port), "gathering notices");
+	return n->list[1];
+}
+
 /* Add @child's list to n->list[0]; the new length. */
 static uint32_t add_child(struct dsm_node *n, int child, uint32_t nr,
 			  enum dsm_meeting kind)
@@ -145,13 +192,8 @@ static uint32_t add_child(struct dsm_node *n, int child, uint32_t nr,
 	check_calls(n, child, a, kind);
 	if (!a->count)
 		return nr;
-	dsm_must(n,
-		 sul_get(n->port, child, DSM_W_SYNC, n->at.up, n->list[1],
-			 a->count * sizeof(struct dsm_notice), NULL, 0),
-		 "gathering notices");
-	dsm_must(n, sul_flush(n->port), "gathering notices");
-	nr = (uint32_t)dsm_notice_merge(n->list[2], n->list[0], nr, n->list[1],
-					a->count);
+	nr = (uint32_t)dsm_notice_merge(n->list[2], n->list[0], nr,
+					child_list(n, child, a), a->count);
 	merged = n->list[2];
 	n->list[2] = n->list[0];
 	n->list[0] = merged;
@@ -160,22 +202,24 @@ static uint32_t add_child(struct dsm_node *n, int child, uint32_t nr,
 
 static void arrive(struct dsm_node *n, uint32_t nr, enum dsm_meeting kind)
 {
-	struct arrival a = { .count = nr,
-			     .kind = (uint32_t)kind,
-			     .calls = n->calls,
-			     .hash = n->calls_hash };
+	struct arrival *a = own_arrival(n);
 	uint64_t off = arrival_off(n, n->rank);
 
-	memcpy(n->sync + n->at.up, n->list[0], nr * sizeof(*n->list[0]));
+	a->count = nr;
+	a->kind = (uint32_t)kind;
+	a->calls = n->calls;
+	a->hash = n->calls_hash;
+	memcpy(a->list, n->list[0], nr * sizeof(*n->list[0]));
 	dsm_must(n,
 		 sul_put(n->port, parent_of(n), DSM_W_SYNC,
-			 off + offsetof(struct arrival, count), &a.count,
-			 sizeof(a) - offsetof(struct arrival, count)),
+			 off + offsetof(struct arrival, count), &a->count,
+			 sizeof(*a) - offsetof(struct arrival, count) +
+				 along_bytes(n, nr)),
 		 "arriving at a barrier");
 	dsm_must(n,
 		 sul_notify(n->port, parent_of(n), DSM_W_SYNC, off, n->tree_nr),
 		 "arriving at a barrier");
-	dsm_must(n, sul_flush(n->port), "arriving at a barrier");
+	dsm_must(n, sul_push(n->port), "arriving at a barrier");
 }
 
 /* --- down ----------------------------------------------------------------------------- */
@@ -183,37 +227,40 @@ static void arrive(struct dsm_node *n, uint32_t nr, enum dsm_meeting kind)
 /* The result from the parent, into `down`; its length. */
 static uint32_t depart(struct dsm_node *n)
 {
-	struct departure *d = (void *)(n->sync + n->at.barrier);
+	struct departure *d = own_departure(n);
 	uint32_t nr;
 
 	dsm_wait_word(n, &d->word, n->tree_nr - 1, DSM_WAIT_OTHERS, 0, 0);
 	nr = (uint32_t)d->count;
-	if (!nr)
-		return 0;
+	if (goes_along(n, nr))
+		return nr;
 	dsm_must(n,
-		 sul_get(n->port, parent_of(n), DSM_W_SYNC, n->at.down,
-			 n->sync + n->at.down, nr * sizeof(struct dsm_notice),
-			 NULL, 0),
+		 sul_get(n->port, parent_of(n), DSM_W_SYNC,
+			 n->at.down + offsetof(struct departure, list), d->list,
+			 nr * sizeof(struct dsm_notice), NULL, 0),
 		 "leaving a barrier");
 	dsm_must(n, sul_flush(n->port), "leaving a barrier");
 	return nr;
 }
 
-static void let_go(struct dsm_node *n, uint64_t nr)
+static void let_go(struct dsm_node *n)
 {
+	const struct departure *d = own_departure(n);
+	size_t bytes = sizeof(*d) - offsetof(struct departure, count) +
+		       along_bytes(n, d->count);
+
 	for (int c = first_child(n); c < end_child(n); c++) {
 		dsm_must(n,
 			 sul_put(n->port, c, DSM_W_SYNC,
-				 n->at.barrier +
-					 offsetof(struct departure, count),
-				 &nr, sizeof(nr)),
+				 n->at.down + offsetof(struct departure, count),
+				 &d->count, bytes),
 			 "letting others leave a barrier");
 		dsm_must(n,
-			 sul_notify(n->port, c, DSM_W_SYNC, n->at.barrier,
+			 sul_notify(n->port, c, DSM_W_SYNC, n->at.down,
 				    n->tree_nr),
 			 "letting others leave a barrier");
 	}
-	dsm_must(n, sul_flush(n->port), "letting others leave a barrier");
+	dsm_must(n, sul_push(n->port), "letting others leave a barrier");
 }
 
 /* Meet all ranks; the length of the merged list in `down`. */
@@ -227,10 +274,11 @@ static uint32_t rendezvous(struct dsm_node *n, uint32_t nr,
 		arrive(n, nr, kind);
 		nr = depart(n);
 	} else {
-		memcpy(n->sync + n->at.down, n->list[0],
+		own_departure(n)->count = nr;
+		memcpy(own_departure(n)->list, n->list[0],
 		       nr * sizeof(*n->list[0]));
 	}
-	let_go(n, nr);
+	let_go(n);
 	return nr;
 }
 
@@ -238,7 +286,7 @@ static uint32_t rendezvous(struct dsm_node *n, uint32_t nr,
 
 static void end_epoch(struct dsm_node *n, uint32_t nr)
 {
-	const struct dsm_notice *list = (void *)(n->sync + n->at.down);
+	const struct dsm_notice *list = own_departure(n)->list;
 
 	dsm_log_epoch_end(n);
 	for (uint32_t i = 0; i < nr; i++) {

@@ -32,7 +32,7 @@ static void lay_out(const struct dsm_node_config *c, struct dsm_layout *at)
 	dsm_flag_layout(at, c->ranks);
 	dsm_inbox_layout(at);
 	dsm_call_layout(at);
-	dsm_barrier_layout(at, pages_of(c));
+	dsm_barrier_layout(at, c->cfg, pages_of(c));
 }
 
 void dsm_node_windows(const struct dsm_node_config *c, struct sul_config *out)
@@ -340,7 +340,10 @@ void dsm_wait_word(struct dsm_node *n, struct sul_word *word, uint32_t old,
 
 		describe_wait(text, sizeof(text), what, a, b);
 		n->env->note(n->env_ctx, text);
-		err = sul_wait(n->port, word, old, -1);
+		/* What was pushed never comes to a rank that has left. */
+		err = sul_flush(n->port);
+		if (!err)
+			err = sul_wait(n->port, word, old, -1);
 		n->env->note_end(n->env_ctx);
 	}
 	dsm_must(n, err, "waiting");

@@ -152,7 +152,8 @@ struct dsm_thread {
 
 /* Where the parts of the SYNC and DIR windows are; the same on every rank. */
 struct dsm_layout {
-	uint64_t log_head, log, releases, locks, nodes, barrier, up, down;
+	uint64_t log_head, log, releases, locks, nodes;
+	uint64_t arrivals, up, down; /* dsm_barrier.c */
 	uint64_t names_used, heads, entries; /* of the table of names */
 	uint64_t flags_at, wakes, counts; /* dsm_flag.c */
 	uint64_t inbox; /* dsm_message.c */
@@ -583,7 +584,8 @@ enum dsm_meeting {
 	DSM_MEET_EXIT /* a barrier, and the last */
 };
 
-void dsm_barrier_layout(struct dsm_layout *at, uint32_t pages);
+void dsm_barrier_layout(struct dsm_layout *at, const struct dsm_config *cfg,
+			uint32_t pages);
 /* All threads of all ranks; the call is recorded with @t's site. */
 void dsm_barrier(struct dsm_thread *t, enum dsm_meeting kind);
 

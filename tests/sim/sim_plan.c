@@ -114,6 +114,7 @@ static void draw_config(struct sim_plan *p, struct sim_rng *r)
 	c->releases = PICK(r, 4, 4, 10, 1024);
 	c->names = 512;
 	c->carry = PICK(r, 0, 1, 3, 16, 64);
+	c->gather = PICK(r, 0, 1, 3, 16, 128);
 	c->tree = from_to(r, 1, 8);
 	c->cache = PICK(r, 1, 2, 3, 8, 1000, 1000);
 	c->populate = c->block = DSM_CONFIG_PAGE;
@@ -214,6 +215,7 @@ void sim_plan_scale(struct sim_plan *p, uint64_t seed, uint64_t ranks,
 				.epoch = 1,
 				.cfg = { .log = 64,
 					 .carry = 16,
+					 .gather = 16,
 					 .releases = 16,
 					 .names = 16,
 					 .tree = 4,

@@ -49,8 +49,7 @@ static void *sleep_on_words(void *arg)
 	struct scene *s = a->scene;
 	struct sul_watch w[] = { { &s->word, 0 }, { &s->second, 0 } };
 
-	s->result[a->nr] =
-		sul_sleep_wait(w, s->nr, &s->abort, 0, false, AGES_MS);
+	s->result[a->nr] = sul_sleep_wait(w, s->nr, &s->abort, NULL, AGES_MS);
 	return NULL;
 }
 
@@ -114,13 +113,14 @@ static void a_word_that_differs_is_no_wait(void)
 {
 	struct sul_word word = { 5, 0 }, abort = { 0, 0 };
 	struct sul_watch w = { &word, 4 };
+	struct sul_spin spin;
 
-	CU_ASSERT_EQUAL(sul_sleep_wait(&w, 1, &abort, 0, false, -1), 0);
+	sul_spin_init(&spin, 50, false);
+	CU_ASSERT_EQUAL(sul_sleep_wait(&w, 1, &abort, NULL, -1), 0);
 	abort.value = 1; /* what is there is there */
-	CU_ASSERT_EQUAL(sul_sleep_wait(&w, 1, &abort, 50, false, -1), 0);
+	CU_ASSERT_EQUAL(sul_sleep_wait(&w, 1, &abort, &spin, -1), 0);
 	w.old = 5;
-	CU_ASSERT_EQUAL(sul_sleep_wait(&w, 1, &abort, 50, false, -1),
-			-ECANCELED);
+	CU_ASSERT_EQUAL(sul_sleep_wait(&w, 1, &abort, &spin, -1), -ECANCELED);
 }
 
 static void a_wait_ends_in_time(void)
@@ -128,10 +128,11 @@ static void a_wait_ends_in_time(void)
 	struct sul_word word = { 0, 0 }, abort = { 0, 0 };
 	struct sul_watch w = { &word, 0 };
 	uint64_t start = now_ms();
+	struct sul_spin spin;
 
-	CU_ASSERT_EQUAL(sul_sleep_wait(&w, 1, &abort, 0, false, 0), -ETIMEDOUT);
-	CU_ASSERT_EQUAL(sul_sleep_wait(&w, 1, &abort, 10, true, 130),
-			-ETIMEDOUT);
+	sul_spin_init(&spin, 10, true);
+	CU_ASSERT_EQUAL(sul_sleep_wait(&w, 1, &abort, NULL, 0), -ETIMEDOUT);
+	CU_ASSERT_EQUAL(sul_sleep_wait(&w, 1, &abort, &spin, 130), -ETIMEDOUT);
 	CU_ASSERT(now_ms() - start >= 129);
 	CU_ASSERT_EQUAL(word.sleepers, 0);
 }
@@ -186,11 +187,11 @@ static int wait_with_old_kernel(void)
 		return 1;
 	if (syscall(449, NULL, 0, 0, NULL, 0) != -1 || errno != ENOSYS)
 		return 2;
-	if (sul_sleep_wait(w, 1, &s.abort, 0, false, 20) != -ETIMEDOUT)
+	if (sul_sleep_wait(w, 1, &s.abort, NULL, 20) != -ETIMEDOUT)
 		return 3;
 	if (pthread_create(&t, NULL, notify_second, &s))
 		return 4;
-	if (sul_sleep_wait(w, 2, &s.abort, 0, false, AGES_MS))
+	if (sul_sleep_wait(w, 2, &s.abort, NULL, AGES_MS))
 		return 5;
 	pthread_join(t, NULL);
 	return 0;
