@@ -17,7 +17,7 @@ enum {
 	STAY_MS = 60000, /* at most, at a place */
 	RACE_SECONDS = 55,
 	TICK_US = 2000,
-	LOOKS = 50, /* a tick apart */
+	LOOKS = 400, /* a tick apart */
 };
 
 struct race_scene *race_scene;
@@ -133,7 +133,8 @@ static char state_of(pid_t pid)
 	return end ? end[2] : 'Z';
 }
 
-/* It may wait for a moment on its way to its end, too: hence so many looks in a row. */
+/* On its way to its end it may wait a moment for others, too, for a grace period above
+ * all: hence so many looks in a row. */
 bool race_is_held(pid_t pid)
 {
 	int ms = 0, held = 0;
