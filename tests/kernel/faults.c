@@ -100,13 +100,14 @@ static int in_order(const void *a, const void *b)
 
 static void show_times(uint64_t *ns, unsigned int nr)
 {
+	const unsigned int middle = nr / 2;
 	uint64_t all = 0;
 
 	for (unsigned int i = 0; i < nr; i++)
 		all += ns[i];
 	qsort(ns, nr, sizeof(ns[0]), in_order);
 	printf("least %.1f us, median %.1f us, mean %.1f us",
-	       (double)ns[0] / 1e3, (double)ns[nr / 2] / 1e3,
+	       (double)ns[0] / 1e3, (double)ns[middle] / 1e3,
 	       (double)all / nr / 1e3);
 }
 
