@@ -58,6 +58,7 @@ struct sul_job_rank {
 	_Atomic uint32_t state; /* enum sul_rank_state */
 	_Atomic uint32_t pid;
 	uint32_t host; /* sul_job_place() */
+	_Atomic uint32_t cpu; /* on which it last waited, + 1: sul_spin.h */
 	char host_name[SUL_JOB_HOST_MAX]; /* "": there is one host only */
 	/* What it waits for: set before a wait that may be long, cleared after.
 	 * Read by the launcher for its report; a torn text is harmless. */

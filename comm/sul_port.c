@@ -100,23 +100,13 @@ static void close_far(struct sul_port *p)
 	free(p->is_far);
 }
 
-/* More ranks here than processors: what is waited for needs ours. */
-static bool is_crowded(const struct sul_config *cfg)
-{
-	unsigned int here = 0;
-
-	for (int r = 0; cfg->job && r < cfg->ranks; r++)
-		here += !sul_job_far(cfg->job, r);
-	return here > sul_spin_processors();
-}
-
 static void set_up(struct sul_port *p, const struct sul_config *cfg)
 {
 	p->job = cfg->job;
 	p->rank = cfg->rank;
 	p->ranks = cfg->ranks;
 	p->windows = cfg->windows;
-	sul_spin_init(&p->spin, cfg->spin_us, is_crowded(cfg));
+	sul_spin_init(&p->spin, cfg->spin_us, cfg->job, cfg->rank);
 	p->silence_ms = cfg->silence_ms;
 	p->handlers = cfg->job && !cfg->no_handlers; /* coroutines: none */
 	if (p->handlers)

@@ -3,11 +3,16 @@
  * sul_spin.h - how long a wait spins before it sleeps.
  *
  * Spinning is for those on whom another processor works.  When the scheduler has
- * put both on one, because there is no other or it is busy, whoever spins keeps
- * away what he waits for: a barrier of two ranks then takes twice the time of the
- * spinning, a hundred times what it takes otherwise.  This shows by itself: the
- * spinning is in vain, and what was waited for comes as soon as one sleeps.  After
- * a few such waits the next ones sleep at once, and now and then one tries again.
+ * put both on one, whoever spins keeps away what he waits for: a barrier of two
+ * ranks then takes twice the time of the spinning, a hundred times what it takes
+ * otherwise.  This shows by itself: the spinning is in vain, and what was waited
+ * for comes as soon as one sleeps.  After a few such waits in a row
+ *
+ *   - who sees another rank of the job on his processor leaves it for one where
+ *     none is: the system would not part them, since as soon as they sleep there
+ *     is never more than one to run;
+ *   - who does not, or cannot, or did so before, sleeps at once the next times, and
+ *     tries again now and then.
  *
  * Threads: any; what is counted may be off by a few when several wait at a time.
  */
@@ -16,6 +21,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "sul_job.h"
 
 enum {
 	SUL_SPIN_VAIN = 3, /* waits in a row that say so */
@@ -27,10 +34,14 @@ enum {
 struct sul_spin {
 	uint32_t us; /* as told by the user; 0: never */
 	bool yield; /* more ranks than processors: the others have to run */
-	uint32_t vain, rest, pause;
+	struct sul_job *job; /* NULL: of no other rank's place is known */
+	int rank;
+	uint32_t vain, rest, pause, moved;
 };
 
-void sul_spin_init(struct sul_spin *s, unsigned int us, bool yield);
+/* For the waits of @rank of @job, which may be NULL. */
+void sul_spin_init(struct sul_spin *s, unsigned int us, struct sul_job *job,
+		   int rank);
 /* For how long the wait that begins now shall spin, nanoseconds; 0: not at all. */
 uint64_t sul_spin_begin(struct sul_spin *s);
 /* It was there before that was over. */

@@ -13,9 +13,9 @@
  * through the same pages again and again faults on all of them again and again.
  * So what is dropped is remembered, and when one of these units faults others
  * that were fetched in the same epoch are fetched along, in runs, twice as many
- * each time that proves right: n faults become log n.  Whether a unit so fetched was used nobody sees; so it
- * is left out the next time, and if it faults then, only every third, fifth,
- * ninth ... time from then on.
+ * each time that proves right: n faults become log n.  Whether a unit so fetched
+ * was used nobody sees; so it is left out the next time, and if it faults then,
+ * only every third, fifth, ninth ... time from then on.
  */
 #include "dsm_node.h"
 

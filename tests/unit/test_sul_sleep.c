@@ -115,7 +115,7 @@ static void a_word_that_differs_is_no_wait(void)
 	struct sul_watch w = { &word, 4 };
 	struct sul_spin spin;
 
-	sul_spin_init(&spin, 50, false);
+	sul_spin_init(&spin, 50, NULL, 0);
 	CU_ASSERT_EQUAL(sul_sleep_wait(&w, 1, &abort, NULL, -1), 0);
 	abort.value = 1; /* what is there is there */
 	CU_ASSERT_EQUAL(sul_sleep_wait(&w, 1, &abort, &spin, -1), 0);
@@ -130,7 +130,8 @@ static void a_wait_ends_in_time(void)
 	uint64_t start = now_ms();
 	struct sul_spin spin;
 
-	sul_spin_init(&spin, 10, true);
+	sul_spin_init(&spin, 10, NULL, 0);
+	spin.yield = true;
 	CU_ASSERT_EQUAL(sul_sleep_wait(&w, 1, &abort, NULL, 0), -ETIMEDOUT);
 	CU_ASSERT_EQUAL(sul_sleep_wait(&w, 1, &abort, &spin, 130), -ETIMEDOUT);
 	CU_ASSERT(now_ms() - start >= 129);
