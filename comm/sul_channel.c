@@ -627,8 +627,7 @@ static int make_room(struct sul_port *p)
 int sul_send(struct sul_port *p, int rank, unsigned int handler,
 	     const void *body, size_t len)
 {
-	struct sul_slot m = { .len = (uint16_t)len,
-			      .handler = (uint16_t)handler };
+	struct sul_slot m; /* as much of it as there is to send */
 	struct sul_lane *l;
 	int err;
 
@@ -638,6 +637,8 @@ int sul_send(struct sul_port *p, int rank, unsigned int handler,
 	l = lane_of(p, rank);
 	if (!l)
 		return -ENOMEM;
+	m.len = (uint16_t)len;
+	m.handler = (uint16_t)handler;
 	if (len)
 		memcpy(m.body, body, len); /* may fault: not under the lock */
 	for (;;) {

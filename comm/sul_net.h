@@ -274,6 +274,9 @@ void sul_net_resume(struct sul_net *n, int rank);
 
 /* Ask for output again then, should nothing arrive before; UINT64_MAX: never. */
 uint64_t sul_net_deadline(const struct sul_net *n);
+/* The same.  What was given before may be of something that has been done since;
+ * now every link is looked at. */
+uint64_t sul_net_review(struct sul_net *n);
 
 /* --- counting -------------------------------------------------------------------- */
 

@@ -373,6 +373,18 @@ void sul_net_expire_links(struct sul_net *n)
 	n->deadline_ns = next;
 }
 
+uint64_t sul_net_review(struct sul_net *n)
+{
+	n->deadline_ns = SUL_ENGINE_NEVER;
+	for (struct sul_net_link *l = n->links; l; l = l->next) {
+		if (n->peers[l->rank].dead || l->ready.next)
+			continue;
+		l->deadline_ns = link_deadline(n, l);
+		n->deadline_ns = least(n->deadline_ns, l->deadline_ns);
+	}
+	return sul_net_deadline(n);
+}
+
 /* How much later than it wanted to be called the core is called now. */
 static uint64_t late_by(const struct sul_net *n, uint64_t now_ns)
 {

@@ -153,7 +153,9 @@ bool sul_udp_poll(struct sul_udp *u)
 	for (u->link = 0; u->link < u->listener->sockets; u->link++)
 		packets += sul_socket_receive(&u->listener->socket[u->link],
 					      u->batch, take_in, u);
-	sul_udp_send(u);
+	/* Most looks are in vain: nothing has come, and nothing is due. */
+	if (packets || u->now_ns >= sul_net_deadline(u->net))
+		sul_udp_send(u);
 	if (packets)
 		tell_users(u);
 	return packets;

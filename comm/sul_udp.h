@@ -89,6 +89,7 @@ struct sul_udp {
 	uint64_t watch_ns; /* ... and looks again then */
 	bool stop; /* the agent shall end */
 	uint64_t timer_ns; /* when the agent's timer rings; UINT64_MAX: never */
+	uint64_t reviewed_ns; /* the core's deadline is this one indeed */
 	uint64_t random; /* for loss_ppm */
 	uint64_t now_ns; /* of the poll that goes on */
 	unsigned int link; /* of the packet that is being taken in */

@@ -68,13 +68,32 @@ static bool soon_back(const struct sul_udp *u)
 	return u->pauses >= SUL_UDP_PAUSES;
 }
 
-/* Between half and all of the guard's time from now is fine. */
+/*
+ * When the core wants to be asked, at the latest @most.  What seems due before
+ * @near is likely to have been done since: to look for that once costs less than a
+ * timer that is set back for each packet.
+ */
+static uint64_t due_at(struct sul_udp *u, uint64_t near, uint64_t most)
+{
+	uint64_t ns = sul_net_deadline(u->net);
+
+	if (ns < near && ns != u->reviewed_ns)
+		ns = u->reviewed_ns = sul_net_review(u->net);
+	return ns < most ? ns : most;
+}
+
+/* Between half and all of the guard's time from now is fine; sooner only if the
+ * core wants it. */
 void sul_udp_put_off(struct sul_udp *u)
 {
-	uint64_t half = u->now_ns + SUL_UDP_GUARD_NS / 2;
+	uint64_t most = u->now_ns + SUL_UDP_GUARD_NS;
+	uint64_t half = u->now_ns + SUL_UDP_GUARD_NS / 2, ns;
 
-	if (soon_back(u) && u->timer_ns - half > SUL_UDP_GUARD_NS / 2)
-		ring_at(u, u->now_ns + SUL_UDP_GUARD_NS);
+	if (!soon_back(u) || (u->timer_ns >= half && u->timer_ns <= most))
+		return;
+	ns = due_at(u, half, most);
+	if (u->timer_ns > ns || (u->timer_ns < half && ns >= half))
+		ring_at(u, ns);
 }
 
 bool sul_udp_guarded(const struct sul_udp *u)

@@ -80,14 +80,11 @@ void sul_udp_part(struct sul_udp *u)
 	}
 }
 
-/* Spinning: let others have the lock, and the agent sleep. */
+/* Spinning: let others have the lock.  No pause: each look is a system call. */
 static void give_way(struct sul_udp *u)
 {
-	sul_udp_put_off(u);
-	if (!__atomic_load_n(&u->wanted, __ATOMIC_RELAXED)) {
-		sul_relax();
+	if (!__atomic_load_n(&u->wanted, __ATOMIC_RELAXED))
 		return;
-	}
 	sul_udp_unlock(u);
 	sul_relax();
 	sul_udp_lock(u);
@@ -196,6 +193,7 @@ int sul_udp_step(struct sul_udp *u, struct sul_patience *t)
 	if (!t->spin_end)
 		t->spin_end = spin_end(u);
 	if (u->now_ns < t->spin_end) {
+		sul_udp_put_off(u); /* in vain: the agent may sleep on */
 		give_way(u);
 		return 0;
 	}
@@ -218,14 +216,18 @@ static bool spin(struct sul_udp *u, const struct sul_watch *watch,
 
 	sul_udp_send(u);
 	while (!sul_watch_changed(watch, nr)) {
-		bool polled = sul_udp_poll(u);
+		bool came = sul_udp_poll(u);
 
-		if (polled && end)
+		if (came && end)
 			count_spin(u);
-		if (polled || !end)
+		if (came && sul_watch_changed(watch, nr))
+			break; /* no more is to be done for it */
+		if (came || !end)
 			end = spin_end(u);
 		if (u->now_ns >= end || job_failed(u))
 			return sul_watch_changed(watch, nr);
+		if (!came)
+			sul_udp_put_off(u);
 		give_way(u);
 	}
 	return true;

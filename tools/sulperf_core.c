@@ -46,9 +46,13 @@ struct perf_core {
 	unsigned char packet[SUL_NET_BATCH_MAX][SUL_NET_PACKET_MAX];
 };
 
+/* To wake somebody would be a system call; here nobody sleeps. */
 static void core_notify(void *ctx, struct sul_word *word, uint32_t value)
 {
-	(void)ctx;
+	struct perf_core *c = ctx;
+
+	if (word->sleepers)
+		perf_fail(c->p, "a core would wake somebody");
 	sul_sleep_notify(word, value);
 }
 
@@ -123,13 +127,16 @@ void perf_core_close(struct perf_core *c)
 
 static void issue_message(struct perf_core *c, size_t len, int *err)
 {
-	size_t done = 0;
-
 	/* As sul_send() does: the slot, its ring's tail, the doorbell. */
-	*err |= sul_net_put(c->net[0], 1, 0, PERF_PAGE, c->from,
-			    SLOT_HEAD + len, &done);
-	*err |= sul_net_notify(c->net[0], 1, 0, 0, 1);
-	*err |= sul_net_notify(c->net[0], 1, 0, 8, 1);
+	struct sul_message m = {
+		.off = PERF_PAGE,
+		.src = c->from,
+		.len = SLOT_HEAD + len,
+		.word = { 0, sizeof(struct sul_word) },
+		.value = { 1, 1 },
+	};
+
+	*err |= sul_net_message(c->net[0], 1, &m);
 }
 
 static void issue_put(struct perf_core *c, size_t len, int *err)
@@ -240,6 +247,8 @@ void perf_core_step(struct perf_core *c, enum perf_break b,
 	struct parcel request, answer;
 
 	c->now_ns += STEP_NS;
+	/* The words: what a get has brought lay there. */
+	memset(c->land, 0, 2 * sizeof(struct sul_word));
 	out->issue_ns = issue(c, b);
 	out->pack_ns = pack(c, 0, &request);
 	out->request_bytes = first_len(&request);

@@ -487,6 +487,41 @@ static void who_is_short_of_time_declares_nobody_dead(void)
 	cable_close(&c);
 }
 
+/* What comes of a deadline that was not looked at anew is a look in vain. */
+static void review__forgets_what_has_been_done(void)
+{
+	struct cable c;
+
+	open_known(&c, "done");
+	put_word(&c, 0, 1);
+	CU_ASSERT(cable_flush(&c, 0));
+	cable_run(&c, 1 * US);
+	CU_ASSERT(sul_net_deadline(c.net[0]) < c.now_ns + 20 * MS);
+	CU_ASSERT(sul_net_review(c.net[0]) > c.now_ns + 20 * MS);
+	CU_ASSERT_EQUAL(sul_net_deadline(c.net[0]), sul_net_review(c.net[0]));
+	cable_close(&c);
+}
+
+static void review__forgets_nothing_that_may_be_lost(void)
+{
+	struct cable c;
+	uint64_t begin;
+
+	open_known(&c, "lost");
+	c.cut[1] = true;
+	put_word(&c, 0, 1);
+	sul_net_hurry(c.net[0]);
+	cable_run(&c, 100 * US);
+	c.cut[1] = false;
+	begin = c.now_ns;
+	while (!sul_net_quiet(c.net[0])) {
+		CU_ASSERT(sul_net_review(c.net[0]) < begin + 5 * MS);
+		CU_ASSERT_FATAL(cable_step(&c));
+	}
+	CU_ASSERT(c.now_ns - begin < 5 * MS);
+	cable_close(&c);
+}
+
 static void time_that_goes_back_does_no_harm(void)
 {
 	struct cable c;
@@ -548,6 +583,10 @@ CU_TestInfo test_sul_net_time[] = {
 	  who_was_stopped_declares_nobody_dead },
 	{ "who is short of time declares nobody dead",
 	  who_is_short_of_time_declares_nobody_dead },
+	{ "review: forgets what has been done",
+	  review__forgets_what_has_been_done },
+	{ "review: forgets nothing that may be lost",
+	  review__forgets_nothing_that_may_be_lost },
 	{ "time that goes back does no harm",
 	  time_that_goes_back_does_no_harm },
 	CU_TEST_INFO_NULL,
