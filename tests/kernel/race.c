@@ -11,11 +11,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "sul_clock.h"
+
 enum {
 	UDP_PORT = 20100, /* of rank 0; the next one is rank 1's */
 	PACKET_BYTES = 1472,
 	STAY_MS = 60000, /* at most, at a place */
-	RACE_SECONDS = 55,
+	RACE_SECONDS = 55, /* longer than it is waited for anything */
 	TICK_US = 2000,
 	LOOKS = 400, /* a tick apart */
 };
@@ -103,9 +105,17 @@ bool race_are_left(const void *ports)
 	return n == *(const long *)ports;
 }
 
+/* By the clock: what is looked at takes its time, too. */
+static uint64_t patience_ends(void)
+{
+	return sul_now_ns() + RACE_PATIENCE_MS * UINT64_C(1000000);
+}
+
 bool race_comes_true(bool (*is)(const void *of), const void *of)
 {
-	for (int ms = 0; ms < RACE_PATIENCE_MS; ms += TICK_US / 1000) {
+	uint64_t end = patience_ends();
+
+	while (sul_now_ns() < end) {
 		if (is(of))
 			return true;
 		usleep(TICK_US);
@@ -137,9 +147,10 @@ static char state_of(pid_t pid)
  * all: hence so many looks in a row. */
 bool race_is_held(pid_t pid)
 {
-	int ms = 0, held = 0;
+	uint64_t end = patience_ends();
+	int held = 0;
 
-	for (; held < LOOKS && ms < RACE_PATIENCE_MS; ms += TICK_US / 1000) {
+	while (held < LOOKS && sul_now_ns() < end) {
 		char state = state_of(pid);
 
 		if (state == 'Z')

@@ -18,7 +18,7 @@ enum {
 	RACE_OWNER = 1, /* the ranks: whose window it is, and who works on it */
 	RACE_OTHER = 0,
 	RACE_RANKS = 2,
-	RACE_PATIENCE_MS = 50000,
+	RACE_PATIENCE_MS = 40000,
 	RACE_WORD = 0, /* offsets in the window */
 	RACE_DATA = 64,
 	RACE_VALUE = 0x5a,
@@ -30,6 +30,7 @@ struct race_scene {
 	uint32_t started; /* ranks that have */
 	uint32_t go; /* told to the owner */
 	uint32_t went; /* it has done so */
+	uint32_t keeper; /* the process that has its descriptor, too */
 	uint32_t look; /* told to the owner: what is there? */
 	uint8_t seen; /* what it has found in its window in the end */
 	uint32_t did; /* the other: how many of its calls are over */

@@ -23,6 +23,7 @@
 
 enum {
 	NEW_PROCESSES = 8,
+	KEEPER_SECONDS = 55,
 	TRIES = 20,
 	A_WHILE_US = 10000, /* more than a call takes */
 	NEXT_PAGE = ABI_PAGE + RACE_DATA, /* an offset in the window */
@@ -34,6 +35,22 @@ enum {
 static void owns(void)
 {
 	race_open(RACE_OWNER, false);
+	for (;;)
+		pause();
+}
+
+/* Its descriptor is another one's, too: so it is not closed before a worker has had the
+ * time to see that the memory is gone. */
+static void owns_and_shares(void)
+{
+	pid_t keeper;
+
+	race_open(RACE_OWNER, false);
+	keeper = fork();
+	if (keeper)
+		race_scene->keeper = (uint32_t)keeper;
+	else
+		alarm(KEEPER_SECONDS);
 	for (;;)
 		pause();
 }
@@ -436,22 +453,23 @@ static void port_ends_while_its_worker_pins(void)
  * the module stays. */
 static void descriptor_is_closed_before_its_worker_ends_the_port(void)
 {
-	pid_t owner;
+	pid_t owner, keeper;
 
 	race_stay_at("ending");
-	owner = race_run(owns);
-	AWAIT(race_have_started, &(uint32_t){ 1 });
-	kill(owner, SIGKILL);
+	owner = race_run(owns_and_shares);
+	AWAIT(race_is_nonzero, &race_scene->keeper);
+	race_kill(owner);
 	AWAIT(race_is_there, "ending");
+	keeper = (pid_t)race_scene->keeper;
+	kill(keeper, SIGKILL);
 	AWAIT(race_are_left, &(long){ 0 });
-	if (race_is_held(owner)) {
+	if (race_is_held(keeper)) {
 		IS(-1, (int)syscall(SYS_delete_module, "sul", O_NONBLOCK));
 		IS(EWOULDBLOCK, errno);
 	} else {
 		CHECK(false, "its end waits for the worker");
 	}
 	race_stay_at("");
-	waitpid(owner, NULL, 0);
 }
 
 static void meets(void)
