@@ -234,6 +234,32 @@ static int kmod_notify(struct sul_port *p, int rank, unsigned int w,
 	return unlock(k, err);
 }
 
+/* Who sends a message has no more to say: one call, and its bytes need not stay. */
+static int kmod_message(struct sul_port *p, int rank,
+			const struct sul_message *m)
+{
+	struct sul_op op = op_of(SUL_OP_MESSAGE, rank, m->window, m->off);
+	struct sul_kmod *k = lock(p);
+	int err = sul_kmod_begin(k, rank, 0, 0);
+
+	if (err)
+		return unlock(k, err);
+	op.len = (uint32_t)m->len;
+	for (int i = 0; i < 2; i++) {
+		op.message.word[i] = (uint32_t)m->word[i];
+		op.message.value[i] = m->value[i];
+	}
+	if (m->len <= SUL_ABI_MESSAGE_INLINE_MAX) {
+		op.flags = SUL_OP_INLINE;
+		memcpy(op.message.data, m->src, m->len);
+	} else {
+		op.addr = (uintptr_t)m->src;
+	}
+	sul_kmod_add(k, &op, m->len);
+	sul_kmod_submit(k, false);
+	return unlock(k, k->gone[rank] ? -EHOSTDOWN : 0);
+}
+
 /* --- the rest -------------------------------------------------------------------------------- */
 
 static int kmod_flush(struct sul_port *p)
@@ -316,8 +342,11 @@ const struct sul_carrier_ops sul_kmod_ops = {
 	.wait = sul_kmod_wait,
 	.put_private = kmod_put_private,
 	.stats = kmod_stats,
+	.message = kmod_message,
 	.push = kmod_push,
 	.poll = kmod_push,
 	.wake_rank = sul_kmod_wake_rank,
+	.farewell = sul_kmod_farewell,
+	.has_left = sul_kmod_has_left,
 	.stop = sul_kmod_stop,
 };

@@ -72,7 +72,8 @@ struct sul_kmod {
 
 	/* Atomic: */
 	unsigned int gathered; /* operations in the batch */
-	uint32_t deaths; /* of status->deaths, those that were looked at */
+	uint32_t deaths; /* of status->deaths, those that were looked at; who: */
+	uint64_t seen_down[SUL_ABI_RANKS_MAX / 64]; /* of status->down */
 
 	/* Under the lock: */
 	pthread_mutex_t lock;
@@ -148,6 +149,9 @@ int sul_kmod_await(struct sul_kmod *k, uint64_t end_ns);
 /* Has the module found a rank dead that has not said good-bye?  Then the job
  * ends. */
 void sul_kmod_look_for_dead(struct sul_kmod *k);
+/* Farewells, ours and others'. */
+void sul_kmod_farewell(struct sul_port *p);
+bool sul_kmod_has_left(struct sul_port *p, int rank);
 int sul_kmod_wait(struct sul_port *p, const struct sul_watch *watch,
 		  unsigned int nr, int timeout_ms);
 void sul_kmod_wake_rank(struct sul_port *p, int rank);

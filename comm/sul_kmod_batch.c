@@ -46,7 +46,8 @@ int sul_kmod_begin(struct sul_kmod *k, int rank, size_t side, size_t land)
 	}
 	if (side > SUL_KMOD_SIDE_BYTES - k->side_used)
 		sul_kmod_submit(k, false);
-	return k->gone[rank] ? -EHOSTDOWN : 0;
+	return k->gone[rank] || sul_kmod_has_left(k->port, rank) ? -EHOSTDOWN :
+								   0;
 }
 
 uint64_t sul_kmod_aside(struct sul_kmod *k, const void *from, size_t len)
@@ -105,11 +106,16 @@ void sul_kmod_settle(struct sul_kmod *k)
 
 /* --- submitting ------------------------------------------------------------------------ */
 
-/* The others go on: they are for other ranks. */
+/* The others go on: they are for other ranks.  A rank that has left before the
+ * operation left us is needed. */
 static void refused(struct sul_kmod *k, const struct sul_op *op, int err)
 {
-	if (err == -EHOSTDOWN)
+	if (op->kind == SUL_OP_FAREWELL)
+		return;
+	if (err == -EHOSTDOWN) {
 		k->gone[op->rank] = true;
+		sul_port_blame(k->port, (int)op->rank, err);
+	}
 	if (!k->error)
 		k->error = err;
 }

@@ -25,6 +25,7 @@ enum {
 		50000, /* where the module cannot tell what was executed */
 	VERDICT_MS = 1000,
 	SPINS_PER_LOOK = 32, /* at the clock */
+	WORD_BITS = 64,
 };
 #define NS_PER_MS UINT64_C(1000000)
 
@@ -72,22 +73,44 @@ static void given_up(const struct sul_kmod *k)
 	sul_job_fail(k->port->job, k->port->rank, 1, text);
 }
 
+static void judge(struct sul_kmod *k, int rank)
+{
+	if (has_said_good_bye(k, rank))
+		return;
+	if (rank == k->port->rank)
+		given_up(k);
+	else if (k->near[rank])
+		await_verdict(k, rank);
+	else if (sul_kmod_has_left(k->port, rank))
+		sul_port_left(k->port, rank);
+	else
+		sul_port_silent(k->port, rank);
+}
+
+/* Those that nobody else has looked at. */
+static uint64_t newly_down(struct sul_kmod *k, unsigned int word)
+{
+	uint64_t down =
+		__atomic_load_n(&k->status->down[word], __ATOMIC_ACQUIRE);
+
+	return down &
+	       ~__atomic_fetch_or(&k->seen_down[word], down, __ATOMIC_RELAXED);
+}
+
 void sul_kmod_look_for_dead(struct sul_kmod *k)
 {
 	uint32_t deaths = __atomic_load_n(&k->status->deaths, __ATOMIC_ACQUIRE);
-	uint32_t dead = __atomic_load_n(&k->status->dead, __ATOMIC_ACQUIRE);
+	int ranks = k->port->ranks;
 
 	if (deaths == __atomic_exchange_n(&k->deaths, deaths, __ATOMIC_RELAXED))
 		return;
-	if (!dead || (int)dead > k->port->ranks ||
-	    has_said_good_bye(k, (int)dead - 1))
-		return;
-	if ((int)dead - 1 == k->port->rank)
-		given_up(k);
-	else if (k->near[dead - 1])
-		await_verdict(k, (int)dead - 1);
-	else
-		sul_port_silent(k->port, (int)dead - 1);
+	for (int first = 0; first < ranks; first += WORD_BITS) {
+		uint64_t down = newly_down(k, (unsigned int)first / WORD_BITS);
+
+		for (int r = first; down && r < ranks; r++, down >>= 1)
+			if (down & 1)
+				judge(k, r);
+	}
 }
 
 /* --- sleeping ------------------------------------------------------------------------------ */
@@ -324,6 +347,36 @@ void sul_kmod_wake_rank(struct sul_port *p, int rank)
 	sul_quiet_end(&q);
 	if (known)
 		sul_kmod_call(k, SUL_IOC_WAKE, &w);
+}
+
+/* --- farewells ------------------------------------------------------------------------------------------- */
+
+bool sul_kmod_has_left(struct sul_port *p, int rank)
+{
+	const __u64 *word = &sul_kmod_of(p)->status->left[rank / WORD_BITS];
+
+	return __atomic_load_n(word, __ATOMIC_ACQUIRE) >> rank % WORD_BITS & 1;
+}
+
+/* Those of this host see our port closed. */
+void sul_kmod_farewell(struct sul_port *p)
+{
+	struct sul_kmod *k = sul_kmod_of(p);
+	struct sul_quiet q;
+
+	sul_quiet_begin(p, &q);
+	pthread_mutex_lock(&k->lock);
+	for (int r = 0; r < p->ranks; r++) {
+		struct sul_op op = { .kind = SUL_OP_FAREWELL,
+				     .rank = (uint32_t)r };
+
+		if (sul_port_far(p, r) && !k->near[r] &&
+		    !sul_kmod_begin(k, r, 0, 0))
+			sul_kmod_add(k, &op, 0);
+	}
+	sul_kmod_submit(k, false);
+	pthread_mutex_unlock(&k->lock);
+	sul_quiet_end(&q);
 }
 
 /* --- the end --------------------------------------------------------------------------------------------- */

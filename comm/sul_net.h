@@ -94,6 +94,8 @@ struct sul_net_env {
 	/* @rank has said farewell, and something that was under way to it has
 	 * not been executed; called once.  NULL: no farewell is heeded. */
 	void (*left)(void *ctx, int rank);
+	/* A farewell of @rank is heeded; may be NULL. */
+	void (*farewell)(void *ctx, int rank);
 	/*
 	 * AEAD.  seal: encrypt [body, body+len) to @out, which is @body, and put
 	 * SUL_NET_SEAL_TAG_BYTES of tag behind; open: the reverse in place, false
@@ -249,7 +251,7 @@ int sul_net_error(const struct sul_net *n);
  * made in a row.
  */
 enum {
-	SUL_NET_BATCH_MAX = 64
+	SUL_NET_BATCH_MAX = 128
 };
 
 struct sul_packet {

@@ -390,8 +390,13 @@ static enum outcome message(struct request *r)
 
 static enum outcome farewell(struct request *r)
 {
-	if (r->n->cfg.env->left && !r->l->left_ns)
-		r->l->left_ns = r->n->now_ns ? r->n->now_ns : 1;
+	const struct sul_net_env *env = r->n->cfg.env;
+
+	if (!env->left || r->l->left_ns)
+		return DONE;
+	r->l->left_ns = r->n->now_ns ? r->n->now_ns : 1;
+	if (env->farewell)
+		env->farewell(r->n->cfg.env_ctx, r->l->rank);
 	return DONE;
 }
 

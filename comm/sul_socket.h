@@ -23,7 +23,8 @@
 #include "sul_links.h"
 
 enum {
-	SUL_SOCKET_BATCH = 64 /* packets of one sul_socket_send() */
+	/* Packets of one sul_socket_send(): three large ones of 1500 bytes each. */
+	SUL_SOCKET_BATCH = 128
 };
 
 struct sul_socket {

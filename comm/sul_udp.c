@@ -51,6 +51,8 @@ void sul_udp_unlock(struct sul_udp *u)
 	pthread_mutex_unlock(&u->lock);
 }
 
+_Static_assert(SUL_NET_BATCH_MAX <= (int)SUL_SOCKET_BATCH, "a parcel");
+
 /* --- packets (under the lock) -------------------------------------------------------- */
 
 static bool lose(struct sul_udp *u)
@@ -390,7 +392,7 @@ static bool issue_again(struct issue *i, int *err)
 	if (*err != -EAGAIN)
 		return false;
 	if (!i->user)
-		sul_udp_join(i->u);
+		sul_udp_join(i->u, true);
 	i->user = true;
 	*err = sul_udp_step(i->u, &i->patience);
 	return !*err;
@@ -399,7 +401,7 @@ static bool issue_again(struct issue *i, int *err)
 static int issue_end(struct issue *i, int err)
 {
 	if (i->user)
-		sul_udp_part(i->u);
+		sul_udp_pause(i->u);
 	sul_udp_unlock(i->u);
 	return err;
 }
@@ -495,7 +497,7 @@ static int flush_user(struct sul_udp *u)
 	struct sul_patience patience = { 0 };
 	int err = 0;
 
-	sul_udp_join(u);
+	sul_udp_join(u, false);
 	sul_net_hurry(u->net);
 	sul_udp_send(u);
 	while (!err && !sul_net_quiet(u->net))

@@ -21,6 +21,12 @@
  * sooner: to set a processor's next timer takes as long as some packets.  So a
  * rank that begins to compute may answer late once, and is guarded by the sockets
  * until it has long exchanged messages again.
+ * So is it after an operation for which there was no room at first: it is one of
+ * many, or a flush comes next, and meanwhile acknowledgements pour in, each of
+ * which would wake the agent to fight for the lock.
+ *
+ * An agent that wakes up while there are users does not even ask for the lock; that
+ * the timer has rung it leaves in `rang` for them.
  *
  * Who sleeps.  One user at a time, the *watch*, sleeps on the sockets
  * themselves.  Other users, who wait for packets too, sleep on `news`, which
@@ -72,6 +78,7 @@ struct sul_udp {
 
 	/* Atomic: */
 	bool wanted; /* somebody waits for the lock */
+	bool rang; /* the timer has, and nobody has set it since, likely */
 	unsigned int watching; /* the watch sleeps, or is about to */
 	struct sul_word news; /* stored under the lock */
 
@@ -109,9 +116,12 @@ void sul_udp_send(struct sul_udp *u);
 bool sul_udp_poll(struct sul_udp *u);
 
 /* sul_udp_wait.c */
-/* Become a user, and be none any more; under the lock. */
-void sul_udp_join(struct sul_udp *u);
+/* Become a user, and be none any more; under the lock.  @issuing: how long the
+ * pause was is not known, as some of it was spent issuing.  Who pauses goes on, or
+ * flushes, in a moment: the timer guards. */
+void sul_udp_join(struct sul_udp *u, bool issuing);
 void sul_udp_part(struct sul_udp *u);
+void sul_udp_pause(struct sul_udp *u);
 
 /* How long a user has waited for packets. */
 struct sul_patience {
@@ -134,7 +144,9 @@ void sul_udp_agent_close(struct sul_udp *u);
 void sul_udp_arm(struct sul_udp *u, bool armed); /* under the lock */
 void sul_udp_set_timer(
 	struct sul_udp *u); /* for the core's deadline; under the lock */
-/* The same, later, for a user who has the time to do it. */
+/* The timer rings between half and all of the guard's time from now. */
+void sul_udp_guard(struct sul_udp *u);
+/* The same, for a user who has the time to do it and will soon be back. */
 void sul_udp_put_off(struct sul_udp *u);
 /* Does the timer ring soon enough for the sockets to be left as they are? */
 bool sul_udp_guarded(const struct sul_udp *u);

@@ -54,11 +54,22 @@ static void ring_at(struct sul_udp *u, uint64_t ns)
 	timerfd_settime(u->timer, TFD_TIMER_ABSTIME, &t, NULL);
 }
 
+/* Has it rung, and the agent left it to the users?  It may have been set anew
+ * meanwhile: then once more. */
+static void note_ring(struct sul_udp *u)
+{
+	if (!__atomic_load_n(&u->rang, __ATOMIC_SEQ_CST))
+		return;
+	__atomic_store_n(&u->rang, false, __ATOMIC_SEQ_CST);
+	u->timer_ns = UINT64_MAX;
+}
+
 /* Never later than the core's deadline; earlier costs one look. */
 void sul_udp_set_timer(struct sul_udp *u)
 {
 	uint64_t ns = sul_net_deadline(u->net);
 
+	note_ring(u);
 	if (ns < u->timer_ns)
 		ring_at(u, ns);
 }
@@ -66,6 +77,15 @@ void sul_udp_set_timer(struct sul_udp *u)
 static bool soon_back(const struct sul_udp *u)
 {
 	return u->pauses >= SUL_UDP_PAUSES;
+}
+
+void sul_udp_guard(struct sul_udp *u)
+{
+	uint64_t half = u->now_ns + SUL_UDP_GUARD_NS / 2;
+
+	note_ring(u);
+	if (u->timer_ns - half > SUL_UDP_GUARD_NS / 2)
+		ring_at(u, u->now_ns + SUL_UDP_GUARD_NS);
 }
 
 /*
@@ -89,7 +109,10 @@ void sul_udp_put_off(struct sul_udp *u)
 	uint64_t most = u->now_ns + SUL_UDP_GUARD_NS;
 	uint64_t half = u->now_ns + SUL_UDP_GUARD_NS / 2, ns;
 
-	if (!soon_back(u) || (u->timer_ns >= half && u->timer_ns <= most))
+	if (!soon_back(u))
+		return;
+	note_ring(u);
+	if (u->timer_ns >= half && u->timer_ns <= most)
 		return;
 	ns = due_at(u, half, most);
 	if (u->timer_ns > ns || (u->timer_ns < half && ns >= half))
@@ -114,15 +137,6 @@ static void serve(struct sul_udp *u)
 	sul_udp_arm(u, true);
 }
 
-/* Under the lock: it may have been set anew meanwhile. */
-static void take_timer(struct sul_udp *u)
-{
-	uint64_t rings;
-
-	if (read(u->timer, &rings, sizeof(rings)) == sizeof(rings))
-		u->timer_ns = UINT64_MAX;
-}
-
 static bool rings(const struct sul_udp *u, const struct epoll_event *e, int nr)
 {
 	for (int i = 0; i < nr; i++)
@@ -131,13 +145,28 @@ static bool rings(const struct sul_udp *u, const struct epoll_event *e, int nr)
 	return false;
 }
 
-static bool work(struct sul_udp *u, bool timer)
+static void take_ring(struct sul_udp *u)
+{
+	uint64_t rings;
+
+	if (read(u->timer, &rings, sizeof(rings)) == sizeof(rings))
+		__atomic_store_n(&u->rang, true, __ATOMIC_SEQ_CST);
+}
+
+/* Users need no help, and shall not have to wait for one who finds out just that.
+ * Whoever is the last to go looks whether the timer has rung after he has said
+ * so, and here it is the other way round: one of the two sees the other. */
+static bool has_work(const struct sul_udp *u)
+{
+	return !__atomic_load_n(&u->users, __ATOMIC_SEQ_CST) ||
+	       __atomic_load_n(&u->stop, __ATOMIC_RELAXED);
+}
+
+static bool work(struct sul_udp *u)
 {
 	bool stop;
 
 	sul_udp_lock(u);
-	if (timer)
-		take_timer(u);
 	stop = u->stop;
 	if (!stop && !u->users)
 		serve(u);
@@ -151,9 +180,11 @@ static void *agent(void *arg)
 	struct sul_udp *u = arg;
 	int nr;
 
-	do
+	do {
 		nr = epoll_wait(u->epoll, e, EVENTS, -1);
-	while (work(u, rings(u, e, nr)));
+		if (rings(u, e, nr))
+			take_ring(u);
+	} while (!has_work(u) || work(u));
 	return NULL;
 }
 
@@ -222,7 +253,7 @@ static void stop(struct sul_udp *u)
 	struct itimerspec now = { .it_value = { 0, 1 } };
 
 	sul_udp_lock(u);
-	u->stop = true;
+	__atomic_store_n(&u->stop, true, __ATOMIC_RELAXED);
 	timerfd_settime(u->timer, 0, &now, NULL);
 	sul_udp_unlock(u);
 	pthread_join(u->agent, NULL);

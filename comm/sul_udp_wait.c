@@ -49,10 +49,10 @@ static void note_pause(struct sul_udp *u, bool brief)
 		u->pauses++;
 }
 
-void sul_udp_join(struct sul_udp *u)
+void sul_udp_join(struct sul_udp *u, bool issuing)
 {
 	u->now_ns = sul_now_ns();
-	if (!u->users)
+	if (!u->users && !issuing)
 		note_pause(u, u->now_ns - u->left_ns < SUL_UDP_PAUSE_NS);
 	__atomic_store_n(&u->users, u->users + 1, __ATOMIC_RELAXED);
 	if (u->armed)
@@ -66,11 +66,15 @@ static bool others_watch(const struct sul_udp *u)
 
 /* The watch, too, whose sleep was interrupted for this, looks once more: what has
  * been seen here is not seen again. */
-void sul_udp_part(struct sul_udp *u)
+static void leave(struct sul_udp *u, bool soon_back)
 {
-	__atomic_store_n(&u->users, u->users - 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&u->users, u->users - 1, __ATOMIC_SEQ_CST);
 	if (!u->users) {
 		u->left_ns = u->now_ns;
+		if (soon_back) { /* what is ready waits for company */
+			sul_udp_guard(u);
+			return;
+		}
 		sul_udp_set_timer(u);
 		if (!sul_udp_guarded(u))
 			sul_udp_arm(u, true);
@@ -78,6 +82,16 @@ void sul_udp_part(struct sul_udp *u)
 				   sul_net_deadline(u->net) < u->watch_ns)) {
 		eventfd_write(u->kick, 1);
 	}
+}
+
+void sul_udp_part(struct sul_udp *u)
+{
+	leave(u, false);
+}
+
+void sul_udp_pause(struct sul_udp *u)
+{
+	leave(u, true);
 }
 
 /* Spinning: let others have the lock.  No pause: each look is a system call. */
@@ -271,7 +285,7 @@ int sul_udp_wait(struct sul_port *p, const struct sul_watch *watch,
 
 	sul_quiet_begin(p, &q);
 	sul_udp_lock(u);
-	sul_udp_join(u);
+	sul_udp_join(u, false);
 	if (!spin(u, watch, nr))
 		err = u->mixed ? -EAGAIN :
 				 sleep_on_sockets(u, watch, nr, end, &q);
@@ -309,7 +323,7 @@ void sul_udp_stop(struct sul_port *p, int timeout_ms)
 
 	sul_quiet_begin(p, &q);
 	sul_udp_lock(u);
-	sul_udp_join(u);
+	sul_udp_join(u, false);
 	sul_net_hurry(u->net);
 	while (!sul_net_quiet(u->net) && sul_now_ns() < end)
 		if (sul_udp_step(u, &patience))

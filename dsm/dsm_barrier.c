@@ -284,6 +284,18 @@ static uint32_t rendezvous(struct dsm_node *n, uint32_t nr,
 
 /* --- what a barrier adds ------------------------------------------------------------------ */
 
+static void count_together(struct dsm_node *n, uint32_t unit)
+{
+	struct dsm_hot *hot = dsm_spot_page(n->spots, unit, DSM_COST_together);
+
+	dsm_stat_add(n->stats, mwdiffs, 1);
+	if (!hot)
+		return;
+	hot->together++;
+	hot->place = n->place_of[unit];
+	hot->bytes = (uint32_t)dsm_unit_bytes(n, unit);
+}
+
 static void end_epoch(struct dsm_node *n, uint32_t nr)
 {
 	const struct dsm_notice *list = own_departure(n)->list;
@@ -301,7 +313,7 @@ static void end_epoch(struct dsm_node *n, uint32_t nr)
 		if (moves && DSM_BROKEN(move_quiet))
 			continue;
 		if (writer == DSM_WRITER_MANY && !n->rank)
-			dsm_stat_add(n->stats, mwdiffs, 1);
+			count_together(n, u);
 		if (writer != n->rank && dsm_bits_test(&n->cached, u))
 			dsm_bits_set(&n->pending, u);
 	}
@@ -394,7 +406,9 @@ void dsm_barrier(struct dsm_thread *t, enum dsm_meeting kind)
 		return;
 	dsm_call_record(n, call[kind], NULL, t->site);
 	rank_barrier(t, kind);
+	start = n->env->now_ns(n->env_ctx) - start;
+	dsm_stat_add(n->stats, barrier_ns, start);
+	dsm_spot_add(n->spots, DSM_SPOT_barrier, t->site, 0, start);
 	if (n->threads > 1)
 		wake_threads(n);
-	dsm_stat_add(n->stats, barrier_ns, n->env->now_ns(n->env_ctx) - start);
 }

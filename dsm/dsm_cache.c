@@ -284,10 +284,28 @@ void dsm_cache_overwrite(struct dsm_node *n, struct dsm_thread *t,
 	repair_run(n, unit, nr, DSM_EV_OVERWRITE, DSM_FETCH_FAULT);
 }
 
+/* From where the program faulted, and for which page. */
+static void note_spot(struct dsm_node *n, const struct dsm_thread *t,
+		      uint32_t unit, bool store, uint64_t ns)
+{
+	struct dsm_hot *hot = dsm_spot_page(n->spots, unit, 0);
+
+	dsm_spot_add(n->spots, store ? DSM_SPOT_store : DSM_SPOT_load,
+		     t->fault_site, 0, ns);
+	if (!hot)
+		return;
+	if (store)
+		hot->store_site = t->fault_site;
+	else
+		hot->load_site = t->fault_site;
+	hot->place = n->place_of[unit];
+	hot->bytes = (uint32_t)dsm_unit_bytes(n, unit);
+}
+
 int dsm_fault(struct dsm_node *n, struct dsm_thread *t, uint32_t page,
 	      bool store)
 {
-	uint64_t start = n->env->now_ns(n->env_ctx);
+	uint64_t start = n->env->now_ns(n->env_ctx), ns;
 	uint32_t unit;
 	int err = 0;
 
@@ -297,7 +315,10 @@ int dsm_fault(struct dsm_node *n, struct dsm_thread *t, uint32_t page,
 		err = -EFAULT;
 	else
 		repair(n, t, unit, store);
-	dsm_stat_add(n->stats, segv_ns, n->env->now_ns(n->env_ctx) - start);
+	ns = n->env->now_ns(n->env_ctx) - start;
+	dsm_stat_add(n->stats, segv_ns, ns);
+	if (!err)
+		note_spot(n, t, unit, store, ns);
 	dsm_leave(n);
 	return err;
 }

@@ -411,8 +411,10 @@ bool dsm_host_ours(const struct dsm_host *h, const void *addr)
 	return false;
 }
 
-bool dsm_host_fault(struct dsm_host *h, const void *addr, bool store)
+bool dsm_host_fault(struct dsm_host *h, const void *addr, bool store,
+		    uintptr_t site)
 {
+	struct dsm_thread *t;
 	uint64_t off;
 
 	if (!dsm_host_offset(h, addr, &off))
@@ -428,8 +430,10 @@ bool dsm_host_fault(struct dsm_host *h, const void *addr, bool store)
 			h,
 			"the shared page at %p was touched by a signal handler while the runtime was at work (parameter signals=no)",
 			addr);
-	return !dsm_fault(h->node, dsm_host_thread(h),
-			  (uint32_t)(off >> h->node->page_shift), store);
+	t = dsm_host_thread(h);
+	t->fault_site = site;
+	return !dsm_fault(h->node, t, (uint32_t)(off >> h->node->page_shift),
+			  store);
 }
 
 /* --- threads --------------------------------------------------------------------------------- */
@@ -545,6 +549,7 @@ static void map_application_view(struct dsm_host *h)
 	/* Writing a core would bring every page of the region into being. */
 	madvise(at, h->bytes, MADV_DONTDUMP);
 	h->base = at;
+	h->tally->view = (uintptr_t)at;
 }
 
 /* What one rank of a host has to say is true for all of them. */
@@ -612,6 +617,7 @@ static void open_port(struct dsm_host *h)
 		h->node->borders_most = dsm_maps_left() / 4 * 3;
 	h->tally = sul_job_more(h->job, nc.rank);
 	h->node->place = h->tally->place;
+	h->node->spots = h->spots ? &h->tally->spots : NULL;
 }
 
 static _Noreturn void fail_attach(struct dsm_host *h, int err, const char *why)
@@ -657,6 +663,7 @@ static void take_stats(struct dsm_host *h)
 {
 	const char *value = getenv("JIA_STATS");
 
+	h->spots = value;
 	h->stats = value && !sul_job_launched(h->job);
 	if (h->stats && strcmp(value, "1") != 0)
 		dsm_host_fail(h, "JIA_STATS=%s: without jiarun it can be 1",

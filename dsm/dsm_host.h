@@ -63,6 +63,7 @@ struct dsm_host {
 	bool child; /* a forked child: it is no rank */
 	bool exited; /* jia_exit() was called */
 	bool stats; /* the counters are to be printed, by us */
+	bool spots; /* they are to be printed, by whomever */
 	bool balance; /* jia_config(LOADBAL, ON) */
 	unsigned int call_nr; /* jia_alloc(): whose turn */
 	unsigned int loop_nr; /* jia_gsinit(): loops made */
@@ -161,8 +162,10 @@ bool dsm_segv_repairing(void);
 /* --- dsm_host.c, for dsm_segv.c --------------------------------------------------------- */
 
 /* A page fault in the application view; false: nothing is allocated there, or
- * this is no rank: the program has it. */
-bool dsm_host_fault(struct dsm_host *h, const void *addr, bool store);
+ * this is no rank: the program has it.  @site: one beyond the first byte of the
+ * instruction. */
+bool dsm_host_fault(struct dsm_host *h, const void *addr, bool store,
+		    uintptr_t site);
 /* Whether @addr is in the application view or one of our windows. */
 bool dsm_host_ours(const struct dsm_host *h, const void *addr);
 

@@ -224,6 +224,12 @@ static void open_scope(struct dsm_thread *t, dsm_name lock, dsm_ref last)
 	t->depth++;
 }
 
+static void note_taken(struct dsm_thread *t, dsm_name lock, uint64_t ns)
+{
+	dsm_stat_add(t->node->stats, lock_ns, ns);
+	dsm_spot_add(t->node->spots, DSM_SPOT_lock, t->site, lock, ns);
+}
+
 /* @start: 0, or when the time that counts began. */
 static void acquire(struct dsm_thread *t, dsm_name lock, dsm_ref last,
 		    uint64_t start)
@@ -243,7 +249,7 @@ static void acquire(struct dsm_thread *t, dsm_name lock, dsm_ref last,
 	}
 	dsm_stat_add(n->stats, locks, 1);
 	if (start)
-		dsm_stat_add(n->stats, lock_ns, now(n) - start);
+		note_taken(t, lock, now(n) - start);
 	if (work)
 		dsm_leave(n);
 }
@@ -375,7 +381,9 @@ void dsm_unlock(struct dsm_thread *t, dsm_name lock)
 	if (!n->cfg.hardware)
 		last = publish(t);
 	if (work) {
-		dsm_stat_add(n->stats, unlock_ns, now(n) - start);
+		start = now(n) - start;
+		dsm_stat_add(n->stats, unlock_ns, start);
+		dsm_spot_add(n->spots, DSM_SPOT_unlock, t->site, lock, start);
 		dsm_leave(n);
 	}
 	dsm_queue_give(t, lock, last);

@@ -138,6 +138,7 @@ struct dsm_thread {
 	uint32_t slot; /* 0 .. cfg.threads-1 */
 	uint32_t depth; /* scopes open */
 	uintptr_t site; /* where the program calls from, or 0 */
+	uintptr_t fault_site; /* likewise, of a load or store that faults */
 	struct dsm_scope scope[DSM_NEST_MAX];
 	uint32_t recent[DSM_RECENT_PER_THREAD]; /* units of its last faults */
 	uint32_t recent_at;
@@ -254,6 +255,7 @@ struct dsm_node {
 	uint8_t *place_of; /* row of its named allocation, per page */
 	struct dsm_place *place; /* the rows */
 	struct dsm_place own_place[DSM_PLACES_MAX]; /* as own_stats */
+	struct dsm_spots *spots; /* where the time goes; NULL: nobody asks */
 };
 
 /* --- dsm_node.c ---------------------------------------------------------------- */
@@ -334,6 +336,10 @@ static inline bool dsm_home_here(const struct dsm_node *n, uint32_t unit)
 	do {                                                              \
 		dsm_stat_add((n)->stats, name, nr);                       \
 		dsm_stat_add(&(n)->place[(n)->place_of[unit]], name, nr); \
+		struct dsm_hot *hot_ =                                    \
+			dsm_spot_page((n)->spots, unit, DSM_COST_##name); \
+		if (hot_)                                                 \
+			hot_->count.name += (nr);                         \
 	} while (0)
 
 /*

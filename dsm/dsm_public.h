@@ -16,6 +16,10 @@
 
 struct dsm_host *dsm_public_enter(const char *call, const void *site);
 void dsm_public_leave(void);
+/* The call at @site has waited since @start_ns (dsm_host_now_ns()); @which: for
+ * which condition or flag, or 0.  For `jiarun --stats`. */
+void dsm_public_spent(struct dsm_host *h, enum dsm_spot_kind kind,
+		      const void *site, uint64_t which, uint64_t start_ns);
 
 /* Note a collective call, made at @site. */
 void dsm_public_record(struct dsm_host *h, enum dsm_call_kind kind, uint64_t a,

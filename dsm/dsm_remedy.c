@@ -70,6 +70,11 @@ void dsm_remedy(int err, char *out, size_t room)
 		snprintf(out + at, room - (size_t)at,
 			 "; shared memory is a file to the system");
 		break;
+	case -EBADF:
+		snprintf(
+			out, room,
+			"; the program has closed a descriptor of this library: it may close its own only");
+		break;
 	case -EMFILE:
 		put_limit(out, room, 0, &files);
 		break;

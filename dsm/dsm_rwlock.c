@@ -53,7 +53,9 @@ static void acquire(struct dsm_thread *t, dsm_name lock, enum dsm_hold hold,
 		dsm_apply(n);
 	}
 	dsm_stat_add(n->stats, locks, 1);
-	dsm_stat_add(n->stats, lock_ns, n->env->now_ns(n->env_ctx) - start);
+	start = n->env->now_ns(n->env_ctx) - start;
+	dsm_stat_add(n->stats, lock_ns, start);
+	dsm_spot_add(n->spots, DSM_SPOT_lock, t->site, lock, start);
 	dsm_leave(n);
 }
 
@@ -156,7 +158,9 @@ void dsm_rwunlock(struct dsm_thread *t, dsm_name lock)
 	t->depth--;
 	if (!n->cfg.hardware)
 		publish(t, lock);
-	dsm_stat_add(n->stats, unlock_ns, n->env->now_ns(n->env_ctx) - start);
+	start = n->env->now_ns(n->env_ctx) - start;
+	dsm_stat_add(n->stats, unlock_ns, start);
+	dsm_spot_add(n->spots, DSM_SPOT_unlock, t->site, lock, start);
 	dsm_leave(n);
 	leave(t, lock);
 }

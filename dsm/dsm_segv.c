@@ -23,6 +23,9 @@
  *   - signals are blocked in the handler, by the kernel and at no cost, so that
  *     a handler of the program cannot interrupt a repair.
  * SIGBUS means that the system had no memory for a shared page.
+ *
+ * SIGFPE and SIGILL are never ours.  If the program leaves them to the system,
+ * so do we, after a word for the launcher on where it was.
  */
 #include "dsm_host.h"
 
@@ -39,6 +42,8 @@ enum access_kind {
 };
 
 static _Thread_local enum access_kind faulting
+	__attribute__((tls_model("initial-exec")));
+static _Thread_local uintptr_t faulting_at
 	__attribute__((tls_model("initial-exec")));
 static _Thread_local int repairing __attribute__((tls_model("initial-exec")));
 static _Thread_local bool declined __attribute__((tls_model("initial-exec")));
@@ -105,7 +110,7 @@ static int on_library_fault(void *addr, int serious)
 
 	(void)serious;
 	repairing++;
-	declined = !dsm_host_fault(h, addr, is_store(h, addr));
+	declined = !dsm_host_fault(h, addr, is_store(h, addr), faulting_at);
 	repairing--;
 	errno = saved;
 	return 1; /* what is declined is ours to hand on */
@@ -121,6 +126,8 @@ static void leave_word(const struct dsm_host *h, const siginfo_t *si,
 	if (si->si_code <= 0)
 		snprintf(text, sizeof(text), "sent by process %d",
 			 (int)si->si_pid);
+	else if (si->si_signo == SIGFPE || si->si_signo == SIGILL)
+		snprintf(text, sizeof(text), "%s", where);
 	else if (si->si_code == SI_KERNEL)
 		snprintf(text, sizeof(text),
 			 "access to an impossible address, at @{%p}", pc + 1);
@@ -132,7 +139,7 @@ static void leave_word(const struct dsm_host *h, const siginfo_t *si,
 			 kind_of(context) == ACCESS_STORE ? "store to" :
 							    "load of",
 			 si->si_addr, where, pc + 1);
-	if (*where)
+	if (*where && si->si_signo != SIGFPE && si->si_signo != SIGILL)
 		dsm_host_say(h, text);
 	if (!h->child)
 		memcpy(sul_job_rank(h->job, sul_job_self(h->job))->last_word,
@@ -219,6 +226,7 @@ static void on_segv(int sig, siginfo_t *si, void *context)
 		return;
 	}
 	faulting = kind_of(context);
+	faulting_at = (uintptr_t)pc_of(context) + 1;
 	declined = false;
 	h->library.sa_sigaction(sig, si, context);
 	if (declined)
@@ -236,6 +244,33 @@ static void on_bus(int sig, siginfo_t *si, void *context)
 			"the system has no memory for the shared page at %p; see the limits of the cgroup, or use less shared memory",
 			si->si_addr);
 	hand_on(sig, si, context, &h->bus_before, "");
+}
+
+static void on_trap(int sig, siginfo_t *si, void *context)
+{
+	struct sigaction none = { .sa_handler = SIG_DFL };
+	const char *pc = pc_of(context);
+	char where[SUL_JOB_NOTE_MAX] = "";
+
+	if (si->si_code > 0)
+		snprintf(where, sizeof(where), "%sat @{%p}",
+			 si->si_code == FPE_INTDIV && sig == SIGFPE ?
+				 "integer division by zero, " :
+				 "",
+			 pc + 1);
+	hand_on(sig, si, context, &none, where);
+}
+
+/* Only what would end the program anyway. */
+static void install_trap(int sig)
+{
+	struct sigaction sa = { .sa_flags = SA_SIGINFO }, before;
+
+	sa.sa_sigaction = on_trap;
+	sigemptyset(&sa.sa_mask);
+	if (sigaction(sig, NULL, &before) == 0 &&
+	    !(before.sa_flags & SA_SIGINFO) && before.sa_handler == SIG_DFL)
+		sigaction(sig, &sa, NULL);
 }
 
 void dsm_segv_install(struct dsm_host *h)
@@ -259,4 +294,6 @@ void dsm_segv_install(struct dsm_host *h)
 
 	sa.sa_sigaction = on_bus;
 	sigaction(SIGBUS, &sa, &h->bus_before);
+	install_trap(SIGFPE);
+	install_trap(SIGILL);
 }

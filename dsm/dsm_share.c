@@ -77,6 +77,9 @@ static void map(struct dsm_host *h, const struct dsm_part *globals,
 	h->alias = globals->at;
 	h->alias_page = page;
 	h->alias_pages = (uint32_t)(globals->bytes >> 12);
+	h->tally->alias = (uintptr_t)h->alias;
+	h->tally->alias_page = h->alias_page;
+	h->tally->alias_pages = h->alias_pages;
 }
 
 void dsm_share_globals(struct dsm_host *h, const struct dsm_program *p,

@@ -14,7 +14,7 @@ _Static_assert(sizeof(struct dsm_tally) <= SUL_JOB_MORE_BYTES,
 unsigned int dsm_place_stat(unsigned int i)
 {
 	static const size_t at[DSM_PLACE_NR] = {
-#define PLACE(name) offsetof(struct dsm_stats, name),
+#define PLACE(name, cost) offsetof(struct dsm_stats, name),
 #include "dsm_place.def"
 	};
 
@@ -108,6 +108,13 @@ int dsm_tally_place(struct dsm_tally *t, const char *name, unsigned int *row)
 	return 0;
 }
 
+void dsm_tally_maker(struct dsm_tally *t, uint64_t page, uint64_t pages,
+		     uint64_t site)
+{
+	t->maker[t->makers++ % DSM_MAKERS_MAX] =
+		(struct dsm_maker){ page, pages, site };
+}
+
 /* --- both ------------------------------------------------------------------------- */
 
 void dsm_tally_start(struct dsm_tally *t, const struct dsm_stats *now,
@@ -121,6 +128,7 @@ void dsm_tally_start(struct dsm_tally *t, const struct dsm_stats *now,
 		dsm_stat_zero(&t->phase[i].sum);
 	}
 	memset(t->place, 0, sizeof(t->place));
+	memset(&t->spots, 0, sizeof(t->spots));
 	take_difference(&nobody, &t->base, now);
 	t->since_ns = ns;
 	t->stopped = 0;

@@ -22,6 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "dsm_spot.h"
 #include "dsm_stat.h"
 
 enum {
@@ -30,11 +31,6 @@ enum {
 	DSM_PLACES_MAX = 64, /* the first is memory without a name */
 	DSM_HELD_THREADS = 16, /* whose locks are noted: these slots, */
 	DSM_HELD_DEPTH = 4 /* and the outermost locks of each */
-};
-
-struct dsm_place {
-#define PLACE(name) uint64_t name;
-#include "dsm_place.def"
 };
 
 enum {
@@ -67,6 +63,11 @@ struct dsm_tally {
 	uint64_t place_bytes[DSM_PLACES_MAX];
 	struct dsm_place place[DSM_PLACES_MAX];
 	struct dsm_held held[DSM_HELD_THREADS][DSM_HELD_DEPTH];
+	struct dsm_spots spots;
+	/* Where pages are, and who allocated them. */
+	uint64_t view, alias, alias_page, alias_pages; /* see dsm_host.h */
+	uint64_t makers; /* allocations noted so far; the last ones are kept */
+	struct dsm_maker maker[DSM_MAKERS_MAX];
 };
 
 /* 1 to DSM_TALLY_NAME_MAX-1 bytes, printable. */
@@ -80,6 +81,10 @@ int dsm_tally_phase(struct dsm_tally *t, const struct dsm_stats *now,
 		    uint64_t ns, const char *name);
 /* The row of @name; -ENOSPC: too many. */
 int dsm_tally_place(struct dsm_tally *t, const char *name, unsigned int *row);
+
+/* Memory was allocated: @pages from @page on, by the call at @site. */
+void dsm_tally_maker(struct dsm_tally *t, uint64_t page, uint64_t pages,
+		     uint64_t site);
 
 /* All figures begin at 0 again, and are counted from here. */
 void dsm_tally_start(struct dsm_tally *t, const struct dsm_stats *now,

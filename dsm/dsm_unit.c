@@ -195,6 +195,14 @@ static size_t take_whole(struct dsm_node *n, uint32_t unit)
 	return 1;
 }
 
+/* Which bytes of @unit this rank writes, for who shares a page with whom. */
+static void note_changed(struct dsm_node *n, uint32_t unit,
+			 const struct sul_run *runs, size_t nr)
+{
+	dsm_spot_wrote(n->spots, unit, runs[0].off,
+		       runs[nr - 1].off + runs[nr - 1].len);
+}
+
 bool dsm_unit_publish(struct dsm_node *n, uint32_t unit)
 {
 	uint64_t off = dsm_unit_off(n, unit);
@@ -211,6 +219,7 @@ bool dsm_unit_publish(struct dsm_node *n, uint32_t unit)
 	if (!nr)
 		return false;
 	n->wrote[unit] |= DSM_WROTE;
+	note_changed(n, unit, n->runs + n->runs_nr, nr);
 	if (!dsm_home_here(n, unit)) {
 		const struct sul_run *runs = n->runs + n->runs_nr;
 		struct sul_mirror mirror = dsm_dir_mirror(n, unit);

@@ -52,6 +52,18 @@ void dsm_public_leave(void)
 	dsm_host_entered(NULL, NULL);
 }
 
+void dsm_public_spent(struct dsm_host *h, enum dsm_spot_kind kind,
+		      const void *site, uint64_t which, uint64_t start_ns)
+{
+	uint64_t ns = dsm_host_now_ns() - start_ns;
+
+	if (!h->spots)
+		return;
+	dsm_enter(h->node, NULL);
+	dsm_spot_add(h->node->spots, kind, (uintptr_t)site, which, ns);
+	dsm_leave(h->node);
+}
+
 void dsm_public_record(struct dsm_host *h, enum dsm_call_kind kind, uint64_t a,
 		       uint64_t b, uint64_t c, const void *site)
 {
@@ -192,7 +204,8 @@ static unsigned int unit_order(const struct dsm_host *h)
 }
 
 /* The address of what was allocated, unless it was not. */
-static void *finish(struct dsm_host *h, uint64_t bytes, int err, uint32_t page)
+static void *finish(struct dsm_host *h, uint64_t bytes, int err, uint32_t page,
+		    const void *site)
 {
 	if (err == -ENOSPC)
 		dsm_host_fail(h, "more than %d pieces of memory are allocated",
@@ -204,6 +217,7 @@ static void *finish(struct dsm_host *h, uint64_t bytes, int err, uint32_t page)
 			", of which %" PRIu64 " are in use; raise --set region",
 			bytes, h->settings.value.region,
 			dsm_heap_used(&h->node->heap) << 12);
+	dsm_tally_maker(h->tally, page, (bytes + 4095) >> 12, (uintptr_t)site);
 	dsm_public_leave();
 	return h->base + ((uint64_t)page << 12);
 }
@@ -229,7 +243,7 @@ void *dsm_public_allocate(struct dsm_host *h, uint64_t bytes, uint64_t block,
 	dsm_public_record(h, DSM_CALL_jia_alloc, bytes, block, (uint64_t)home,
 			  site);
 	err = dsm_alloc(h->node, bytes, block, (int)home, unit_order(h), &page);
-	return finish(h, bytes, err, page);
+	return finish(h, bytes, err, page, site);
 }
 
 /* JIAJIA's sizes are ints; what is below 0 was meant to be more than 2 GiB. */
@@ -323,7 +337,7 @@ unsigned long jia_alloc3b(int size, int *block, int starthost)
 			  (uint64_t)starthost, DSM_SITE);
 	err = dsm_alloc_rounds(h->node, bytes, block, starthost, unit_order(h),
 			       &page);
-	return (unsigned long)finish(h, bytes, err, page);
+	return (unsigned long)finish(h, bytes, err, page, DSM_SITE);
 }
 
 void *jia_malloc(size_t bytes)
@@ -517,6 +531,7 @@ unsigned int jia_startstat(void)
 	h->node->stats =
 		(void *)sul_job_rank(h->job, sul_job_self(h->job))->counters;
 	h->node->place = h->tally->place;
+	h->node->spots = h->spots ? &h->tally->spots : NULL;
 	dsm_stat_zero(h->node->stats);
 	sul_stats_read(h->port, &h->node->port_base);
 	dsm_tally_start(h->tally, h->node->stats, dsm_host_now_ns());
@@ -534,6 +549,7 @@ unsigned int jia_stopstat(void)
 	dsm_tally_stop(h->tally, h->node->stats, dsm_host_now_ns());
 	h->node->stats = &h->node->own_stats; /* counts on, unseen */
 	h->node->place = h->node->own_place;
+	h->node->spots = NULL;
 	dsm_leave(h->node);
 	dsm_public_leave();
 	return (unsigned int)(since_start_ns(h) / 1000);

@@ -185,6 +185,7 @@ static size_t check_count(struct dsm_host *h, const char *what, int n,
 void jia_reduce(const void *snd, void *rcv, int count, int op, int root)
 {
 	struct dsm_host *h = DSM_ENTER("jia_reduce");
+	uint64_t start = dsm_host_now_ns();
 	struct operation o = operation(h, op);
 	size_t nr = check_count(h, "count", count, snd, rcv);
 	struct tree t;
@@ -200,18 +201,21 @@ void jia_reduce(const void *snd, void *rcv, int count, int op, int root)
 	if (nr)
 		memcpy(rcv, mine, nr * o.size);
 	free(mine);
+	dsm_public_spent(h, DSM_SPOT_reduce, DSM_SITE, 0, start);
 	dsm_public_leave();
 }
 
 void jia_bcast(void *buf, int len, int root)
 {
 	struct dsm_host *h = DSM_ENTER("jia_bcast");
+	uint64_t start = dsm_host_now_ns();
 	size_t bytes = check_count(h, "length", len, buf, buf);
 	struct tree t;
 
 	check_root(h, root);
 	t = begin(h, DSM_CALL_jia_bcast, bytes, 0, (uint64_t)root, DSM_SITE);
 	hand_down(&t, buf, bytes);
+	dsm_public_spent(h, DSM_SPOT_bcast, DSM_SITE, 0, start);
 	dsm_public_leave();
 }
 

@@ -120,6 +120,7 @@ static void take(struct dsm_host *h, dsm_name name, const void *site)
 {
 	struct dsm_thread *t = dsm_public_sync_first(h);
 
+	t->site = (uintptr_t)site;
 	check_take(h, t, name);
 	dsm_lock(t, name);
 	note_held(h, t, site);
@@ -133,6 +134,7 @@ static int try(struct dsm_host *h, dsm_name name, const void *site)
 	struct dsm_thread *t = dsm_public_sync(h);
 	bool got;
 
+	t->site = (uintptr_t)site;
 	check_depth(h, t);
 	got = !held(t, name) && dsm_trylock(t, name);
 	if (got)
@@ -141,10 +143,11 @@ static int try(struct dsm_host *h, dsm_name name, const void *site)
 	return got;
 }
 
-static void release(struct dsm_host *h, dsm_name name)
+static void release(struct dsm_host *h, dsm_name name, const void *site)
 {
 	struct dsm_thread *t = dsm_public_sync(h);
 
+	t->site = (uintptr_t)site;
 	check_release(h, t, name, true);
 	note_released(h, t);
 	dsm_unlock(t, name);
@@ -169,7 +172,7 @@ void jia_unlock(int lock)
 {
 	struct dsm_host *h = DSM_ENTER("jia_unlock");
 
-	release(h, numbered(h, lock));
+	release(h, numbered(h, lock), DSM_SITE);
 }
 
 void jia_lock_at(const void *addr)
@@ -190,7 +193,7 @@ void jia_unlock_at(const void *addr)
 {
 	struct dsm_host *h = DSM_ENTER("jia_unlock_at");
 
-	release(h, addressed(h, addr));
+	release(h, addressed(h, addr), DSM_SITE);
 }
 
 /* --- reader-writer locks ---------------------------------------------------------- */
@@ -200,6 +203,7 @@ static void rw_take(struct dsm_host *h, dsm_name name, bool write,
 {
 	struct dsm_thread *t = dsm_public_sync(h);
 
+	t->site = (uintptr_t)site;
 	check_take(h, t, name);
 	if (write)
 		dsm_wrlock(t, name);
@@ -209,10 +213,11 @@ static void rw_take(struct dsm_host *h, dsm_name name, bool write,
 	dsm_public_leave();
 }
 
-static void rw_release(struct dsm_host *h, dsm_name name)
+static void rw_release(struct dsm_host *h, dsm_name name, const void *site)
 {
 	struct dsm_thread *t = dsm_public_sync(h);
 
+	t->site = (uintptr_t)site;
 	check_release(h, t, name, false);
 	note_released(h, t);
 	dsm_rwunlock(t, name);
@@ -237,7 +242,7 @@ void jia_rwunlock(int lock)
 {
 	struct dsm_host *h = DSM_ENTER("jia_rwunlock");
 
-	rw_release(h, numbered(h, lock));
+	rw_release(h, numbered(h, lock), DSM_SITE);
 }
 
 void jia_rdlock_at(const void *addr)
@@ -258,7 +263,7 @@ void jia_rwunlock_at(const void *addr)
 {
 	struct dsm_host *h = DSM_ENTER("jia_rwunlock_at");
 
-	rw_release(h, addressed(h, addr));
+	rw_release(h, addressed(h, addr), DSM_SITE);
 }
 
 /* --- conditions by address ---------------------------------------------------------- */
@@ -266,6 +271,7 @@ void jia_rwunlock_at(const void *addr)
 void jia_cond_wait(const void *cond)
 {
 	struct dsm_host *h = DSM_ENTER("jia_cond_wait");
+	uint64_t start = dsm_host_now_ns();
 	struct dsm_thread *t = dsm_public_sync(h);
 	dsm_name name = addressed(h, cond);
 
@@ -277,9 +283,11 @@ void jia_cond_wait(const void *cond)
 		dsm_host_fail(
 			h,
 			"the lock taken last is a reader-writer lock; a condition needs one taken by jia_lock() or jia_lock_at()");
+	t->site = (uintptr_t)DSM_SITE;
 	note_released(h, t);
 	dsm_cond_wait(t, name);
 	note_held(h, t, DSM_SITE);
+	dsm_public_spent(h, DSM_SPOT_cond_wait, DSM_SITE, name, start);
 	dsm_public_leave();
 }
 
@@ -330,9 +338,11 @@ void jia_resetcv(int cv)
 void jia_waitcv(int cv)
 {
 	struct dsm_host *h = DSM_ENTER("jia_waitcv");
+	uint64_t start = dsm_host_now_ns();
 
 	check_cv(h, cv);
 	dsm_flag_wait(h->node, cv);
+	dsm_public_spent(h, DSM_SPOT_waitcv, DSM_SITE, (uint64_t)cv, start);
 	dsm_public_leave();
 }
 

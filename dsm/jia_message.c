@@ -30,6 +30,7 @@ static uint64_t check_buffer(struct dsm_host *h, const void *buf, int len)
 void jia_send(const void *buf, int len, int toproc, int tag)
 {
 	struct dsm_host *h = DSM_ENTER("jia_send");
+	uint64_t start = dsm_host_now_ns();
 	uint64_t bytes = check_buffer(h, buf, len);
 
 	check_rank(h, toproc);
@@ -38,18 +39,21 @@ void jia_send(const void *buf, int len, int toproc, int tag)
 			h,
 			"the tag -1 is MSG_TAG_ALL, which stands for any tag; use another");
 	dsm_message_send(h, DSM_MESSAGE_USER, toproc, tag, buf, bytes);
+	dsm_public_spent(h, DSM_SPOT_send, DSM_SITE, 0, start);
 	dsm_public_leave();
 }
 
 int jia_recv(void *buf, int len, int fromproc, int tag)
 {
 	struct dsm_host *h = DSM_ENTER("jia_recv");
+	uint64_t start = dsm_host_now_ns();
 	uint64_t bytes = check_buffer(h, buf, len);
 
 	if (fromproc != MSG_PROC_ALL)
 		check_rank(h, fromproc);
 	bytes = dsm_message_recv(h, DSM_MESSAGE_USER, fromproc, tag, buf,
 				 bytes);
+	dsm_public_spent(h, DSM_SPOT_recv, DSM_SITE, 0, start);
 	dsm_public_leave();
 	return (int)bytes;
 }

@@ -29,11 +29,13 @@ static uint64_t offset(struct dsm_host *h, const void *addr, size_t len)
 }
 
 static void touch(struct dsm_host *h, const void *addr, size_t len,
-		  enum dsm_touch mode)
+		  enum dsm_touch mode, const void *site)
 {
 	uint64_t off = offset(h, addr, len);
+	struct dsm_thread *t = dsm_host_thread(h);
 
-	switch (dsm_touch(dsm_host_thread(h), off, len, mode)) {
+	t->fault_site = (uintptr_t)site;
+	switch (dsm_touch(t, off, len, mode)) {
 	case 0:
 		return;
 	case -EFAULT:
@@ -62,7 +64,7 @@ void jia_touch(const void *addr, size_t len, int mode)
 			"mode %d does not exist; JIA_READ, JIA_WRITE and JIA_OVERWRITE (0 to 2) do",
 			mode);
 	if (len)
-		touch(h, addr, len, (enum dsm_touch)mode);
+		touch(h, addr, len, (enum dsm_touch)mode, DSM_SITE);
 	dsm_public_leave();
 }
 

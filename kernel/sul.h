@@ -171,6 +171,8 @@ void sul_port_uncharge(struct sul_port *p, size_t bytes);
 
 /* @rank, a peer of @p, is dead: say so in the status page, wake all sleepers. */
 void sul_port_bury_locked(struct sul_port *p, u32 rank);
+/* It has said farewell: say so there. */
+void sul_port_leave_locked(struct sul_port *p, u32 rank);
 
 /* --- sul_window.c: windows and pins ----------------------------------------------- */
 

@@ -159,6 +159,27 @@ static bool notify(const struct sul_op *op, const struct sul_shape *target)
 	       sul_check_word(target, op->window, op->off);
 }
 
+static bool message(const struct sul_op *op, const struct sul_shape *target)
+{
+	bool in_line = op->flags & SUL_OP_INLINE;
+
+	if (op->flags & ~SUL_OP_INLINE || op->land ||
+	    op->len > (in_line ? SUL_ABI_MESSAGE_INLINE_MAX :
+				 SUL_ABI_MESSAGE_MAX) ||
+	    (in_line && op->addr))
+		return false;
+	return sul_check_range(target, op->window, op->off, op->len) &&
+	       sul_check_word(target, op->window, op->message.word[0]) &&
+	       sul_check_word(target, op->window, op->message.word[1]);
+}
+
+/* Whoever is near has eyes of his own. */
+static bool farewell(const struct sul_op *op, bool near)
+{
+	return !near && !op->flags && !op->window && !op->off && !op->addr &&
+	       !op->len && !op->land && is_zero(op->data, sizeof(op->data));
+}
+
 int sul_check_op(const struct sul_op *op, const struct sul_shape *target,
 		 uint32_t landing_bytes, bool near)
 {
@@ -179,6 +200,12 @@ int sul_check_op(const struct sul_op *op, const struct sul_shape *target,
 		break;
 	case SUL_OP_NOTIFY:
 		ok = notify(op, target);
+		break;
+	case SUL_OP_MESSAGE:
+		ok = message(op, target);
+		break;
+	case SUL_OP_FAREWELL:
+		ok = farewell(op, near);
 		break;
 	default:
 		break;

@@ -88,12 +88,20 @@ static void tell_arrival(struct sul_core *c)
 		wake_up_all(&c->room);
 }
 
+/* Dead, or gone with something under way to it. */
 static void env_dead(void *ctx, int rank)
 {
 	struct sul_core *c = ctx;
 
 	sul_port_bury_locked(c->port, (u32)rank);
 	tell_arrival(c);
+}
+
+static void env_farewell(void *ctx, int rank)
+{
+	struct sul_core *c = ctx;
+
+	sul_port_leave_locked(c->port, (u32)rank);
 }
 
 static const struct sul_net_env env = {
@@ -104,6 +112,8 @@ static const struct sul_net_env env = {
 	.genuine = env_genuine,
 	.notify = env_notify,
 	.dead = env_dead,
+	.left = env_dead,
+	.farewell = env_farewell,
 #if SUL_HAS_AEAD
 	.seal = sul_seal,
 	.open = sul_seal_open,
@@ -463,6 +473,8 @@ static long add_peer(struct sul_core *c, const struct sul_peer_spec *s)
 		free_far(c, f);
 		return -ENOBUFS;
 	}
+	for (unsigned int i = 0; i < f->paths; i++)
+		sul_route_join(&f->path[i]);
 	err = join(c, s, f, memory);
 	if (!err)
 		return 0;

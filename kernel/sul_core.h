@@ -26,6 +26,7 @@
 struct sul_tunnel {
 	struct sul_core *core;
 	struct socket *sock; /* with a reference to its file */
+	struct socket *joined; /* see sul_route_join(); or NULL */
 	unsigned int nr;
 };
 
@@ -109,6 +110,8 @@ void sul_tunnel_close(struct sul_tunnel *t);
 int sul_route_open(struct sul_core *c, struct sul_route *r,
 		   const struct sul_peer_path *p);
 void sul_route_close(struct sul_route *r);
+/* Make what comes by it cheaper, if that can be; setup is held. */
+void sul_route_join(const struct sul_route *r);
 
 /* --- sul_seal.c ------------------------------------------------------------------------ */
 

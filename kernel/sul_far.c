@@ -18,6 +18,8 @@ enum {
 	RUNS_AT_ONCE = 32
 };
 
+static_assert((int)SUL_ABI_MESSAGE_MAX == (int)SUL_NET_MESSAGE_MAX);
+
 /* A piece of an operation, as the core takes it. */
 struct piece {
 	const struct sul_op *op;
@@ -266,6 +268,50 @@ static int notify(struct sul_batch *b, const struct sul_op *op)
 	return give(b, &k, issue_notify);
 }
 
+/* --- messages ------------------------------------------------------------------------------ */
+
+static int issue_message(struct sul_net *net, struct piece *k)
+{
+	const struct sul_op *op = k->op;
+	const struct sul_message m = {
+		.window = op->window,
+		.off = op->off,
+		.src = k->data,
+		.len = op->len,
+		.word = { op->message.word[0], op->message.word[1] },
+		.value = { op->message.value[0], op->message.value[1] },
+	};
+
+	return sul_net_message(net, (int)op->rank, &m);
+}
+
+static int message(struct sul_batch *b, const struct sul_op *op)
+{
+	struct piece k = { .op = op, .data = b->port->staging };
+
+	if (op->flags & SUL_OP_INLINE)
+		k.data = (void *)op->message.data;
+	else if (copy_from_user(k.data, u64_to_user_ptr(op->addr), op->len))
+		return -EFAULT;
+	b->bytes_put += op->len;
+	return give(b, &k, issue_message);
+}
+
+/* Who has no room for it finds us silent. */
+static int issue_farewell(struct sul_net *net, struct piece *k)
+{
+	int err = sul_net_farewell(net, (int)k->op->rank);
+
+	return err == -EAGAIN ? 0 : err;
+}
+
+static int farewell(struct sul_batch *b, const struct sul_op *op)
+{
+	struct piece k = { .op = op };
+
+	return give(b, &k, issue_farewell);
+}
+
 /* --- all of them ------------------------------------------------------------------------------ */
 
 int sul_far_issue(struct sul_batch *b, const struct sul_op *op)
@@ -290,6 +336,10 @@ int sul_far_issue(struct sul_batch *b, const struct sul_op *op)
 		return putv(b, op);
 	case SUL_OP_AMO:
 		return amo(b, op);
+	case SUL_OP_MESSAGE:
+		return message(b, op);
+	case SUL_OP_FAREWELL:
+		return farewell(b, op);
 	default:
 		return notify(b, op);
 	}

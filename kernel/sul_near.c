@@ -20,12 +20,14 @@
 #include <linux/uaccess.h>
 
 #include "sul.h"
+#include "sul_compat.h"
 #include "sul_memory.h"
 
 enum {
 	SHORT_BYTES = 256,
 	RUNS_AT_ONCE = 32, /* taken from the caller's memory */
-	SPOTS_MAX = 3, /* a scatter: the place, the flag, the mirror */
+	SPOTS_MAX = 3, /* a scatter: the place, the flag, the mirror; a message:
+			  the place, two words */
 };
 
 /* A place in a page of the target. */
@@ -404,6 +406,73 @@ static int notify(struct sul_batch *b, struct sul_port *t,
 			(void *)op);
 }
 
+/* --- messages -------------------------------------------------------------------------------------- */
+
+/* What is not in the operation was copied before. */
+struct letter {
+	const struct sul_op *op;
+	const void *data;
+};
+
+static void tell(struct sul_port *t, const struct spot word[2],
+		 const struct sul_op *op)
+{
+	sul_memory_word(word[0].at, op->message.value[0]);
+	sul_notify_locked(t, word[1].at, op->message.value[1]);
+}
+
+static int store_letter(struct sul_port *t, const struct spot *spot, void *ctx)
+{
+	const struct letter *l = ctx;
+
+	sul_memory_copy_in(spot[0].at, l->data, l->op->len);
+	tell(t, &spot[1], l->op);
+	return 0;
+}
+
+static int store_words(struct sul_port *t, const struct spot *spot, void *ctx)
+{
+	tell(t, spot, ((const struct letter *)ctx)->op);
+	return 0;
+}
+
+/* Its bytes lie in two pages. */
+static int store_apart(struct sul_port *t, const struct letter *l,
+		       struct spot word[2])
+{
+	int err = copy(t, l->op, (void *)l->data, store, NULL);
+
+	if (err)
+		return err;
+	return on_spots(t, word, 2, sizeof(struct sul_word), store_words, NULL,
+			(void *)l);
+}
+
+static int message(struct sul_batch *b, struct sul_port *t,
+		   const struct sul_op *op)
+{
+	u64 words[SUL_ABI_MESSAGE_MAX / sizeof(u64)] SUL_NOT_CLEARED;
+	struct letter l = { op, op->message.data };
+	struct spot spot[SPOTS_MAX] = {
+		{ op->window, op->off },
+		{ op->window, op->message.word[0] },
+		{ op->window, op->message.word[1] },
+	};
+
+	if (!(op->flags & SUL_OP_INLINE)) {
+		if (copy_from_user(words, u64_to_user_ptr(op->addr), op->len))
+			return -EFAULT;
+		l.data = words;
+	}
+	b->bytes_put += op->len;
+	if (!op->len)
+		return on_spots(t, spot + 1, 2, sizeof(struct sul_word),
+				store_words, NULL, &l);
+	if (offset_in_page(op->off) + op->len > PAGE_SIZE)
+		return store_apart(t, &l, spot + 1);
+	return on_spots(t, spot, SPOTS_MAX, op->len, store_letter, NULL, &l);
+}
+
 /* --- all of them ------------------------------------------------------------------------------------ */
 
 int sul_near_issue(struct sul_batch *b, struct sul_port *target,
@@ -425,6 +494,8 @@ int sul_near_issue(struct sul_batch *b, struct sul_port *target,
 		return putv(b, target, op);
 	case SUL_OP_AMO:
 		return amo(b, target, op);
+	case SUL_OP_MESSAGE:
+		return message(b, target, op);
 	default:
 		return notify(b, target, op);
 	}

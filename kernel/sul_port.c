@@ -240,13 +240,27 @@ static void put_job(struct sul_job *j)
 	mutex_unlock(&sul_table.lock);
 }
 
+static void set_rank(__u64 *bits, u32 rank)
+{
+	u64 *word = &bits[rank / 64];
+
+	smp_store_release(word, *word | 1ull << rank % 64);
+}
+
 void sul_port_bury_locked(struct sul_port *p, u32 rank)
 {
 	lockdep_assert_held(&p->lock);
 	if (!p->status->dead)
 		WRITE_ONCE(p->status->dead, 1 + rank);
+	set_rank(p->status->down, rank);
 	smp_store_release(&p->status->deaths, p->status->deaths + 1);
 	sul_wake_all(p);
+}
+
+void sul_port_leave_locked(struct sul_port *p, u32 rank)
+{
+	lockdep_assert_held(&p->lock);
+	set_rank(p->status->left, rank);
 }
 
 /* --- a port's life -------------------------------------------------------------------- */

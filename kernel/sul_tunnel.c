@@ -132,6 +132,12 @@ static struct rtable *route_v4(struct sul_route *r, __be32 *source)
 	return likely(rt) ? rt : find_route_v4(r, source);
 }
 
+/* Our code says more than a checksum; without one there has to be one. */
+static bool needs_sum(const struct sul_route *r)
+{
+	return r->tunnel->core->port->spec.auth == SUL_ABI_AUTH_OFF;
+}
+
 static void push_udp(const struct sul_route *r, struct sk_buff *skb,
 		     __be32 source)
 {
@@ -141,7 +147,7 @@ static void push_udp(const struct sul_route *r, struct sk_buff *skb,
 	udp->source = inet_sk(sock_of(r))->inet_sport;
 	udp->dest = r->port;
 	udp->len = htons((u16)skb->len);
-	udp_set_csum(false, skb, source, r->addr.v4, (int)skb->len);
+	udp_set_csum(!needs_sum(r), skb, source, r->addr.v4, (int)skb->len);
 }
 
 /* A number is for what may have to be put together again. */
@@ -313,13 +319,20 @@ static int claim(struct sock *sk, struct sul_tunnel *t)
 	return err;
 }
 
-int sul_tunnel_open(struct sul_core *c, struct sul_tunnel *t, int fd)
+static void take_over(const struct sul_core *c, struct socket *sock,
+		      struct sul_tunnel *t)
 {
 	struct udp_tunnel_sock_cfg cfg = {
 		.sk_user_data = t,
 		.encap_type = 1,
 		.encap_rcv = receive,
 	};
+
+	setup_udp_tunnel_sock(c->port->net, sock, &cfg);
+}
+
+int sul_tunnel_open(struct sul_core *c, struct sul_tunnel *t, int fd)
+{
 	struct socket *sock;
 	int err;
 
@@ -337,23 +350,111 @@ int sul_tunnel_open(struct sul_core *c, struct sul_tunnel *t, int fd)
 		sockfd_put(sock);
 		return err;
 	}
-	setup_udp_tunnel_sock(c->port->net, sock, &cfg);
+	take_over(c, sock, t);
 	return 0;
 }
 
-void sul_tunnel_stop(struct sul_tunnel *t)
+static void let_go(struct sock *sk)
 {
-	struct sock *sk = t->sock->sk;
-
 	WRITE_ONCE(udp_sk(sk)->encap_type, 0);
 	WRITE_ONCE(udp_sk(sk)->encap_rcv, NULL);
 	rcu_assign_sk_user_data(sk, NULL);
 }
 
+void sul_tunnel_stop(struct sul_tunnel *t)
+{
+	if (t->joined)
+		let_go(t->joined->sk);
+	let_go(t->sock->sk);
+}
+
 void sul_tunnel_close(struct sul_tunnel *t)
 {
+	if (t->joined)
+		sock_release(t->joined);
 	sockfd_put(t->sock);
-	t->sock = NULL;
+	t->joined = t->sock = NULL;
+}
+
+/* --- a socket for one of the far ranks ---------------------------------------------------- */
+
+/*
+ * For a packet that comes to a socket which is connected to where it comes from, the
+ * kernel asks for no route, and for no socket twice; but of all that share an address
+ * it looks at the one only that was bound last.  So the first far rank of each socket
+ * gets one next to it, over which nothing is sent.  What does not fit there, since
+ * somebody on the way has changed the addresses, comes to the other one as ever.
+ */
+static bool is_served(const struct sul_route *r)
+{
+	return sock_of(r)->sk_family == r->family && !r->tunnel->joined;
+}
+
+static void set_shared(struct sock *sk, bool shared)
+{
+	lock_sock(sk);
+	sk->sk_reuseport = shared;
+	release_sock(sk);
+}
+
+/*
+ * The address is both's, and nobody else's.  For as long as binding takes it is
+ * shared with sockets of the same user (SO_REUSEPORT, and not SO_REUSEADDR, with
+ * which anybody could get in between and take packets away).  Afterwards neither
+ * is chosen as one of a group: the connected one has what fits it.
+ */
+static int bind_next_to(struct socket *sock, struct socket *main)
+{
+	struct sockaddr_storage at = { 0 };
+	int len = kernel_getsockname(main, (struct sockaddr *)&at);
+
+	if (len < 0)
+		return len;
+	sock->sk->sk_bound_dev_if = main->sk->sk_bound_dev_if;
+	set_shared(sock->sk, true);
+	set_shared(main->sk, true);
+	len = kernel_bind(sock, (struct sockaddr *)&at, len);
+	set_shared(sock->sk, false);
+	set_shared(main->sk, false);
+	return len;
+}
+
+static int connect_to(struct socket *sock, const struct sul_route *r)
+{
+	struct sockaddr_in v4 = { .sin_family = AF_INET,
+				  .sin_port = r->port,
+				  .sin_addr.s_addr = r->addr.v4 };
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6,
+				   .sin6_port = r->port,
+				   .sin6_scope_id = (u32)r->interface };
+
+	if (r->family == AF_INET)
+		return kernel_connect(sock, (struct sockaddr *)&v4, sizeof(v4),
+				      0);
+	v6.sin6_addr = r->addr.v6;
+	return kernel_connect(sock, (struct sockaddr *)&v6, sizeof(v6), 0);
+}
+
+void sul_route_join(const struct sul_route *r)
+{
+	struct sul_tunnel *t = r->tunnel;
+	struct socket *sock;
+	int err;
+
+	if (!is_served(r) || sock_create_kern(t->core->port->net, r->family,
+					      SOCK_DGRAM, IPPROTO_UDP, &sock))
+		return;
+	take_over(t->core, sock, t); /* before anything comes */
+	err = bind_next_to(sock, t->sock);
+	if (!err)
+		err = connect_to(sock, r);
+	if (!err) {
+		t->joined = sock;
+		return;
+	}
+	let_go(sock->sk);
+	synchronize_net();
+	sock_release(sock);
 }
 
 /* --- routes ----------------------------------------------------------------------------------- */

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -82,6 +83,25 @@ static int front_wait(const struct jiarun_options *o,
 	}
 }
 
+/* Before hours of computing, not after: can --stats-file be written?  What is no
+ * file (a pipe, say) is opened once only, when there is something to write. */
+static bool stats_file_ok(const char *path)
+{
+	struct stat st;
+	int fd;
+
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
+		if (!S_ISDIR(st.st_mode))
+			return access(path, W_OK) == 0;
+		errno = EISDIR;
+		return false;
+	}
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
 static int run(const struct jiarun_options *o)
 {
 	struct jiarun_inherited in;
@@ -123,6 +143,11 @@ int main(int argc, char **argv)
 
 	stdio_fill();
 	status = jiarun_options_read(&o, argc, argv);
+	if (status < 0 && o.stats_file && !stats_file_ok(o.stats_file)) {
+		fprintf(stderr, "jiarun: cannot write statistics to %s: %s\n",
+			o.stats_file, strerror(errno));
+		status = 2;
+	}
 	if (status < 0)
 		status = run(&o);
 	jiarun_options_free(&o);

@@ -192,6 +192,10 @@ void jiarun_sites_program(struct jiarun_sites *s, const char *path);
 /* Print @text with every "@{0xADDRESS}" (a return address) replaced by
  * "file.c:123 (function)", "program+0xoffset" or the bare address. */
 void jiarun_sites_print(struct jiarun_sites *s, FILE *f, const char *text);
+/* One of them; valid until the next call.  A text of many begins with
+ * jiarun_sites_begin(). */
+const char *jiarun_site_text(struct jiarun_sites *s, uint64_t addr);
+void jiarun_sites_begin(struct jiarun_sites *s);
 void jiarun_sites_free(struct jiarun_sites *s);
 
 /* --- reports (jiarun_report.c) ---------------------------------------------- */
@@ -218,7 +222,8 @@ char *jiarun_report_failed(struct sul_job *job, const struct jiarun_rank *r,
 char *jiarun_report_failure(struct sul_job *job, const struct jiarun_ranks *rs,
 			    int *rank, int *status);
 /* --stats; -1 with a message on stderr. */
-int jiarun_report_stats(struct sul_job *job, const struct jiarun_options *o);
+int jiarun_report_stats(struct sul_job *job, const struct jiarun_options *o,
+			struct jiarun_sites *sites);
 char *jiarun_text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* --- the keeper (jiarun_keeper.c, jiarun_host.c) ------------------------------- */

@@ -12,6 +12,7 @@
  */
 #include "jiarun_keeper.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -41,6 +42,42 @@ bool jiarun_fail(struct jiarun_keeper *k, int status, char *text)
 	return true;
 }
 
+/* Processes that the system has killed for want of memory since it started; 0:
+ * it does not say. */
+uint64_t jiarun_oom_kills(void)
+{
+	static const char name[] = "oom_kill ";
+	FILE *f = fopen("/proc/vmstat", "re");
+	uint64_t nr = 0;
+	char line[128];
+
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, name, sizeof(name) - 1))
+			nr = strtoull(line + sizeof(name) - 1, NULL, 10);
+	if (f)
+		fclose(f);
+	return nr;
+}
+
+/* How @rank has ended, and whether the system may have done it. */
+static char *end_text(struct jiarun_keeper *k, int rank)
+{
+	const struct jiarun_rank *r = &k->ranks.rank[rank];
+	char *text = jiarun_report_end(k->job, r, rank), *more;
+
+	if (!text || !WIFSIGNALED(r->status) ||
+	    WTERMSIG(r->status) != SIGKILL ||
+	    jiarun_oom_kills() == k->oom_kills)
+		return text;
+	more = jiarun_text(
+		"%s; the system has killed processes for want of memory since the job began: see dmesg(1), and the limits of the cgroup",
+		text);
+	if (!more)
+		return text;
+	free(text);
+	return more;
+}
+
 /* 128 + signal, or the exit status. */
 static int status_of(const struct jiarun_rank *r)
 {
@@ -68,7 +105,7 @@ static char *death_text(struct jiarun_keeper *k, int rank, int *status)
 	if (!r->ended || !status_of(r))
 		return jiarun_report_failed(k->job, r, rank);
 	*status = status_of(r);
-	return jiarun_report_end(k->job, r, rank);
+	return end_text(k, rank);
 }
 
 bool jiarun_fail_as_told(struct jiarun_keeper *k)
@@ -151,7 +188,7 @@ void jiarun_fail_by_end(struct jiarun_keeper *k, int rank)
 		k->early++;
 		return; /* fine if nobody attaches: jiarun_fail_by_early() */
 	}
-	jiarun_fail_by(k, rank, status, jiarun_report_end(k->job, r, rank));
+	jiarun_fail_by(k, rank, status, end_text(k, rank));
 }
 
 static bool anybody_attached(struct jiarun_keeper *k)

@@ -13,6 +13,7 @@
 #include <jansson.h>
 
 #include "dsm_stat.h"
+#include "jiarun_json_spot.h"
 
 static json_t *number(uint64_t v)
 {
@@ -219,7 +220,9 @@ static json_t *job(const struct jiarun_counts *c)
 	    json_object_set_new(o, "counters",
 				all_counters(c->counters, c->ranks)) ||
 	    json_object_set_new(o, "phases", tally(c, JIARUN_PHASES)) ||
-	    json_object_set_new(o, "memory", tally(c, JIARUN_PLACES))) {
+	    json_object_set_new(o, "memory", tally(c, JIARUN_PLACES)) ||
+	    json_object_set_new(o, "spots", jiarun_json_spots(c)) ||
+	    json_object_set_new(o, "pages", jiarun_json_pages(c))) {
 		json_decref(o);
 		return NULL;
 	}

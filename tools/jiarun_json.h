@@ -26,14 +26,24 @@
  *     "memory": [
  *       { "name": "grid", "bytes": 8192,
  *         "counters": { "getp": { "ranks": [ 3, 4 ], "total": 7 }, ... } },
- *       ... ] }
+ *       ... ],
+ *     "spots": [
+ *       { "what": "lock 3", "site": "sor.c:41 (sweep)",
+ *         "count": [ 3, 4 ], "ns": [ 5, 6 ] },
+ *       ... ],
+ *     "pages": [
+ *       { "address": "0x550000003000", "bytes": 4096, "name": "grid",
+ *         "allocated": "sor.c:20 (main)", "offset": 12288, "together": 7,
+ *         "counters": { "getp": 7, ... },
+ *         "load": "sor.c:41 (sweep)", "store": null,
+ *         "writers": [ { "rank": 0, "releases": 9, "from": 0, "to": 64 }, ... ]
+ *       }, ... ] }
  * in the order of dsm_stat.def and dsm_place.def, phases and names in that of
- * their first appearance; the first of "memory" has "name": null and is all
- * memory without a name.  JSON has no unsigned numbers of 64 bits: a
- * counter beyond 2^63-1 is written as that.
+ * their first appearance; "spots" and "pages" (jiarun_spot.h) the dearest first.
+ * The first of "memory" has "name": null and is all memory without a name.  JSON
+ * has no unsigned numbers of 64 bits: a counter beyond 2^63-1 is written as that.
  *
- * 0, -ENOMEM, or -EIO when @f could
- * not take it.
+ * 0, -ENOMEM, or -EIO when @f could not take it.
  */
 int jiarun_json_print(FILE *f, const struct jiarun_counts *c);
 

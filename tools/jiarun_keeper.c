@@ -301,6 +301,7 @@ bool jiarun_keeper_open(struct jiarun_keeper *k, int sfd, pid_t front)
 {
 	k->side = &alone;
 	k->begun_ms = jiarun_now_ms();
+	k->oom_kills = jiarun_oom_kills();
 	prctl(PR_SET_NAME, "jiarun-keeper");
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	k->signals = (struct jiarun_watch){ sfd, POLLIN, signals_ready, k };
@@ -440,7 +441,9 @@ int jiarun_keeper(const struct jiarun_options *o,
 	drain(&k);
 	if (k.text)
 		say(&k, k.text);
-	if (o->stats && k.job && jiarun_report_stats(k.job, o) < 0 && !k.status)
+	learn_program(&k);
+	if (o->stats && k.job && jiarun_report_stats(k.job, o, k.sites) < 0 &&
+	    !k.status)
 		k.status = 1;
 	jiarun_remote_close(&k);
 	jiarun_keeper_close(&k);

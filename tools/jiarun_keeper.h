@@ -60,6 +60,7 @@ struct jiarun_keeper {
 	bool hurry; /* asked again while ending */
 	int64_t begun_ms, decided_ms; /* when the job, and its failure, was */
 	bool learnt;
+	uint64_t oom_kills; /* of the system, when the job began */
 	int status; /* of the job */
 	char *text; /* the first failure; NULL: none so far */
 };
@@ -102,5 +103,7 @@ void jiarun_fail_interrupted(struct jiarun_keeper *k, int sig);
 void jiarun_fail_by_end(struct jiarun_keeper *k, int rank);
 /* Somebody attached, and a rank has left that never did. */
 void jiarun_fail_by_early(struct jiarun_keeper *k);
+/* Processes that this system has killed for want of memory; 0: it does not say. */
+uint64_t jiarun_oom_kills(void);
 
 #endif /* JIARUN_KEEPER_H */

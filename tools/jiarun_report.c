@@ -20,6 +20,7 @@
 #include "dsm_limits.h"
 #include "dsm_tally.h"
 #include "jiarun_json.h"
+#include "jiarun_spot.h"
 
 enum {
 	WHO_MAX = SUL_JOB_HOST_MAX + 64,
@@ -110,6 +111,18 @@ char *jiarun_report_failed(struct sul_job *job, const struct jiarun_rank *r,
 	return jiarun_text("%s failed", who(job, rank, r->pid, name));
 }
 
+/* A fault of which the rank's own handler (dsm_segv.c) has told nothing. */
+static const char *no_word(struct sul_job *job, int rank)
+{
+	const struct dsm_tally *t = sul_job_more(job, rank);
+
+	if (atomic_load(&sul_job_rank(job, rank)->state) == SUL_RANK_NONE)
+		return " before jia_init(); if it has large arrays in functions, the limit on the stack is ulimit -s";
+	if (t->view)
+		return "; it could not say where: its stack is full (ulimit -s), or it keeps SIGSEGV to itself";
+	return "";
+}
+
 char *jiarun_report_end(struct sul_job *job, const struct jiarun_rank *r,
 			int rank)
 {
@@ -122,6 +135,8 @@ char *jiarun_report_end(struct sul_job *job, const struct jiarun_rank *r,
 	copy_plain(word, sul_job_rank(job, rank)->last_word, sizeof(word));
 	if (WIFSIGNALED(r->status) && word[0])
 		snprintf(tail, sizeof(tail), ": %s", word);
+	else if (WIFSIGNALED(r->status) && sig == SIGSEGV)
+		snprintf(tail, sizeof(tail), "%s", no_word(job, rank));
 	who(job, rank, r->pid, name);
 	if (WIFSIGNALED(r->status))
 		return jiarun_text("%s was killed by signal %d (%s%s)%s", name,
@@ -377,22 +392,25 @@ static int stats_print(FILE *f, const struct jiarun_options *o,
 	} else {
 		dsm_stat_print(f, c->counters, c->ranks);
 		jiarun_tally_print(f, c);
+		jiarun_spots_print(f, c);
 	}
 	if (err)
 		errno = -err;
 	return err || fflush(f) || ferror(f) ? -1 : 0;
 }
 
-int jiarun_report_stats(struct sul_job *job, const struct jiarun_options *o)
+int jiarun_report_stats(struct sul_job *job, const struct jiarun_options *o,
+			struct jiarun_sites *sites)
 {
 	const uint64_t **counters =
 		calloc((size_t)o->ranks, sizeof(uint64_t *));
 	const struct dsm_tally **tally =
 		calloc((size_t)o->ranks, sizeof(struct dsm_tally *));
-	struct jiarun_counts c = { counters, tally, o->ranks };
+	struct jiarun_counts c = { counters, tally, o->ranks, sites };
 	FILE *f = stderr;
 	int err = -1;
 
+	jiarun_sites_begin(sites);
 	if (!counters || !tally)
 		goto done;
 	for (int r = 0; r < o->ranks; r++) {

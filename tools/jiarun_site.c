@@ -32,7 +32,7 @@
 
 enum {
 	IMAGES_MAX = 64,
-	MEMO_MAX = 16,
+	MEMO_MAX = 64,
 	TEXT_MAX = 256,
 	ADDR2LINE_MS = 3000, /* on programs with much debug information */
 };
@@ -288,7 +288,7 @@ static void describe(struct jiarun_sites *s, uint64_t addr, char *text,
 			 (unsigned long long)(addr - im->base));
 }
 
-static const char *site_text(struct jiarun_sites *s, uint64_t addr)
+const char *jiarun_site_text(struct jiarun_sites *s, uint64_t addr)
 {
 	struct memo *m;
 
@@ -302,20 +302,25 @@ static const char *site_text(struct jiarun_sites *s, uint64_t addr)
 	return m->text;
 }
 
+void jiarun_sites_begin(struct jiarun_sites *s)
+{
+	if (s)
+		s->left_ms = s->most_ms;
+}
+
 void jiarun_sites_print(struct jiarun_sites *s, FILE *f, const char *text)
 {
 	const char *mark;
 	uint64_t addr;
 	char *stop;
 
-	if (s)
-		s->left_ms = s->most_ms;
+	jiarun_sites_begin(s);
 	while ((mark = strstr(text, "@{0x"))) {
 		addr = strtoull(mark + 2, &stop, 16);
 		fwrite(text, 1, (size_t)(mark - text), f);
 		text = mark;
 		if (*stop == '}' && s) {
-			fputs(site_text(s, addr), f);
+			fputs(jiarun_site_text(s, addr), f);
 			text = stop + 1;
 		} else {
 			fwrite(text, 1, 2, f);

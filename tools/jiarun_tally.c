@@ -30,7 +30,7 @@ static const char *raw_name(const struct dsm_tally *t,
 	return kind == JIARUN_PHASES ? t->phase[row].name : t->place_name[row];
 }
 
-static void clean_name(char out[DSM_TALLY_NAME_MAX], const char *raw)
+void jiarun_tally_clean(char out[DSM_TALLY_NAME_MAX], const char *raw)
 {
 	int i;
 
@@ -60,7 +60,8 @@ void jiarun_tally_names(struct jiarun_names *out, enum jiarun_tally_kind kind,
 	out->nr = 0;
 	for (int r = 0; c->tally && r < c->ranks; r++)
 		for (uint32_t i = 0; i < rows_of(c->tally[r], kind); i++) {
-			clean_name(name, raw_name(c->tally[r], kind, i));
+			jiarun_tally_clean(name,
+					   raw_name(c->tally[r], kind, i));
 			add_name(out, name);
 		}
 }
@@ -109,7 +110,7 @@ uint64_t jiarun_tally_figure(const struct jiarun_counts *c, int rank,
 	char own[DSM_TALLY_NAME_MAX];
 
 	for (uint32_t i = 0; i < rows_of(t, kind); i++) {
-		clean_name(own, raw_name(t, kind, i));
+		jiarun_tally_clean(own, raw_name(t, kind, i));
 		if (strcmp(own, name) != 0)
 			continue;
 		return kind == JIARUN_PHASES ?

@@ -14,6 +14,8 @@
 
 #include "dsm_tally.h"
 
+struct jiarun_sites;
+
 enum {
 	JIARUN_NAMES_MAX = 128 /* different names in one report */
 };
@@ -23,6 +25,7 @@ struct jiarun_counts {
 	const uint64_t *const *counters; /* DSM_STAT_NR words */
 	const struct dsm_tally *const *tally; /* NULL: there are none */
 	int ranks;
+	struct jiarun_sites *sites; /* names places; NULL: as they are */
 };
 
 /* The names in use, in the order of their first appearance. */
@@ -30,6 +33,9 @@ struct jiarun_names {
 	char name[JIARUN_NAMES_MAX][DSM_TALLY_NAME_MAX];
 	int nr;
 };
+
+/* A name as a rank has left it, without what steers a terminal. */
+void jiarun_tally_clean(char out[DSM_TALLY_NAME_MAX], const char *raw);
 
 enum jiarun_tally_kind {
 	JIARUN_PHASES,

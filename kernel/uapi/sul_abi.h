@@ -127,9 +127,12 @@ struct sul_word {
  * fields, unknown flags and, on the way in, what is only given back must be 0
  * (-EINVAL).  Unknown commands: -ENOTTY.
  * Pointers are __u64, so that 32-bit programs pass the same structures.
+ *
+ * Versions.  1: the first.  2: the operations MESSAGE and FAREWELL; down and left of
+ * struct sul_status.  Callers of an older one are served as before.
  */
 enum {
-	SUL_ABI_VERSION = 1,
+	SUL_ABI_VERSION = 2,
 	SUL_ABI_WINDOWS_MAX = 9, /* of a port */
 	SUL_ABI_PATHS_MAX = 4, /* sockets of a port, addresses of a peer */
 	SUL_ABI_RANKS_MAX = 1024,
@@ -137,7 +140,9 @@ enum {
 	SUL_ABI_SUBMIT_MAX = 256, /* operations of one SUBMIT */
 	SUL_ABI_OP_BYTES_MAX = 1 << 20, /* data of one operation */
 	SUL_ABI_OP_RUNS_MAX = 4096, /* runs of one scatter */
-	SUL_ABI_INLINE_MAX = 32, /* data in the operation itself */
+	SUL_ABI_INLINE_MAX = 32, /* data in the operation itself, ... */
+	SUL_ABI_MESSAGE_INLINE_MAX = 16, /* ... of a message */
+	SUL_ABI_MESSAGE_MAX = 256, /* bytes of a message */
 	SUL_ABI_MARKS_MAX = 3,
 	SUL_ABI_WORDS_MAX = 2, /* of one WAIT */
 	SUL_ABI_LANDING_MAX = 1 << 20, /* bytes */
@@ -211,7 +216,8 @@ struct sul_port_spec {
  * struct sul_socket_spec - SOCKET: the next path of this port.
  * @fd: a bound, unconnected UDP socket (IPv4 or IPv6) of the namespace that the
  *      port was opened in, not used for anything of the kind yet.  It is the
- *      module's from now on; the caller closes its descriptor.
+ *      module's from now on; the caller closes its descriptor.  The module may bind
+ *      one of its own next to it, to the same address, until the port ends.
  *
  * -EBADF, -ENOTSOCK, -EPROTOTYPE: no UDP socket; -EXDEV: of another namespace;
  * -EBUSY: in use; -E2BIG: too many; -EALREADY: after START; -ENOMEM, -ENOBUFS: as of
@@ -278,23 +284,34 @@ enum sul_op_kind {
 	SUL_OP_PUTV,
 	SUL_OP_AMO,
 	SUL_OP_NOTIFY,
+	SUL_OP_MESSAGE,
+	SUL_OP_FAREWELL,
 	SUL_OP_NR
 };
 
-#define SUL_OP_INLINE 1u /* PUT: the data is in @data */
+#define SUL_OP_INLINE 1u /* PUT, MESSAGE: the data is in the operation */
 #define SUL_OP_MIRROR 1u /* PUTV: there is one */
 #define SUL_OP_OLD 1u /* AMO: the old value is wanted */
 
 /**
  * struct sul_op - one operation on window @window of rank @rank at @off.
- * @addr: PUT, PUTV: the source, which may be changed once SUBMIT has returned;
+ * @addr: PUT, PUTV, MESSAGE: the source, which may be changed once SUBMIT has
+ *        returned; of a MESSAGE with INLINE: 0;
  *        GET from a near rank: where the data goes, all there when SUBMIT
  *        returns.  The runs of a PUTV lie in the source where they lie in the
  *        target.
- * @len:  bytes (GET, PUT), at most SUL_ABI_OP_BYTES_MAX.
+ * @len:  bytes (GET, PUT, MESSAGE), at most SUL_ABI_OP_BYTES_MAX, of a message
+ *        SUL_ABI_MESSAGE_MAX.
  * @land: where in the landing area the data of a GET from a far rank, or the old
  *        value of an AMO (near and far), will be; a multiple of 8.
  * @flags: see SUL_OP_*.
+ * @message: as PUT, and when the bytes are there, the word at word[0] of the same
+ *        window gets value[0]; then the one at word[1] is notified with value[1].
+ *        Nobody is woken by the first word.
+ *
+ * A FAREWELL, of which all but @kind and @rank is 0, is the last that is said to a far
+ * rank: there, nobody takes our silence for a failure any more.  It does not wait for
+ * room: without any, it is not said.  (A NEAR rank sees the port closed.)
  */
 struct sul_op {
 	__u8 kind; /* enum sul_op_kind */
@@ -329,6 +346,11 @@ struct sul_op {
 			__u32 value;
 			__u32 reserved;
 		} notify;
+		struct {
+			__u32 word[2];
+			__u32 value[2];
+			__u8 data[SUL_ABI_MESSAGE_INLINE_MAX];
+		} message;
 	};
 };
 
@@ -344,7 +366,8 @@ struct sul_op {
  *
  * Waits while a peer's window is full.  -EINVAL: operation @done makes no sense;
  * -EFAULT: its memory is not there, or (NEAR) the window's; -ENOMEM: no page could be
- * had for the window; -EHOSTDOWN: its peer is dead; -EINTR: a fatal signal.  Before
+ * had for the window; -EHOSTDOWN: its peer is dead, or has said farewell
+ * (sul_status.left); -EINTR: a fatal signal.  Before
  * START, or a PEER of that rank: -EINVAL.
  */
 struct sul_submit {
@@ -426,12 +449,18 @@ enum sul_trace_at {
  * @deaths:   how many peers have been found dead.  A NEAR peer that closes its port
  *            counts, too: the kernel cannot tell whether it was meant.
  * @trace:    enum sul_trace_at.
+ * @down:     bit r % 64 of word r / 64: rank r is one of those in @deaths; set before
+ *            these are counted.
+ * @left:     likewise: rank r has said farewell.  It is one of the deaths only if
+ *            something that was under way to it then has not been executed.
  */
 struct sul_status {
 	__u64 executed;
 	__u32 dead;
 	__u32 deaths;
 	__u64 trace[SUL_TRACE_NR];
+	__u64 down[SUL_ABI_RANKS_MAX / 64];
+	__u64 left[SUL_ABI_RANKS_MAX / 64];
 };
 
 #define SUL_IOC_MAGIC 0xB5
@@ -469,6 +498,6 @@ SUL_SIZE_ASSERT(struct sul_submit, 32);
 SUL_SIZE_ASSERT(struct sul_wait, 56);
 SUL_SIZE_ASSERT(struct sul_wake, 8);
 SUL_SIZE_ASSERT(struct sul_count, 16);
-SUL_SIZE_ASSERT(struct sul_status, 80);
+SUL_SIZE_ASSERT(struct sul_status, 336);
 
 #endif /* SUL_ABI_H */

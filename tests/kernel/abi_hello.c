@@ -75,6 +75,16 @@ void abi_hello_tells_versions(void)
 	CHECK(!(h.features & ~SUL_FEATURE_AEAD), "features %#x", h.features);
 }
 
+void abi_hello_of_an_older_version_is_taken(void)
+{
+	for (uint32_t version = 1; version < SUL_ABI_VERSION; version++) {
+		struct sul_hello h = { .size = sizeof(h), .version = version };
+
+		IS(0, abi_call(abi_open(), SUL_IOC_HELLO, &h));
+		IS(SUL_ABI_VERSION, h.version);
+	}
+}
+
 void abi_hello_of_another_version_is_refused_and_answered(void)
 {
 	const uint32_t version[] = { 0, SUL_ABI_VERSION + 1, UINT32_MAX };

@@ -274,6 +274,32 @@ void abi_far_peers_need_a_socket(void)
 	IS(-EINVAL, abi_call(p.fd, SUL_IOC_PEER, &s));
 }
 
+/* Whatever the module binds there besides. */
+void abi_the_address_of_a_socket_stays_the_ports(void)
+{
+	struct abi_port p = abi_port(0, 4);
+	struct sul_peer_spec s = far_peer(1);
+	int own = udp_socket(AF_INET), one = 1, other;
+	struct sockaddr_in at;
+	socklen_t len = sizeof(at);
+
+	IS(0, getsockname(own, (void *)&at, &len));
+	IS(0, hand_over(p.fd, own));
+	close(own);
+	IS(0, abi_start(&p));
+	IS(0, abi_call(p.fd, SUL_IOC_PEER, &s));
+	s.rank = 2;
+	IS(0, abi_call(p.fd, SUL_IOC_PEER, &s));
+	other = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	IS(0, setsockopt(other, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)));
+	IS(0, setsockopt(other, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)));
+	IS(-1, bind(other, (void *)&at, len), "while the port is there");
+	IS(EADDRINUSE, errno);
+	abi_close(&p);
+	IS(0, bind(other, (void *)&at, len), "afterwards");
+	close(other);
+}
+
 void abi_a_near_peer_that_is_not_there_is_waited_for(void)
 {
 	struct abi_port p = abi_started(0, 4), q = abi_port(1, 4);

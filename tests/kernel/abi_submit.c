@@ -148,6 +148,53 @@ void abi_a_scatter_reaches_both_places(void)
 	IS(0, abi_submit_one(&p[0], op));
 }
 
+static struct sul_op message_op(const void *from, uint32_t len, uint64_t off)
+{
+	struct sul_op op = put_op(from, len, off);
+
+	op.kind = SUL_OP_MESSAGE;
+	op.message.word[0] = 64;
+	op.message.word[1] = 2 * ABI_PAGE - 8;
+	op.message.value[0] = 11;
+	op.message.value[1] = 22;
+	return op;
+}
+
+static bool has_come(const struct abi_port *p, const void *from, uint32_t len,
+		     uint64_t off)
+{
+	bool come = !memcmp(from, p->window + off, len) && word(p, 64) == 11 &&
+		    word(p, 2 * ABI_PAGE - 8) == 22;
+
+	memset(p->window, 0, ABI_WINDOW_BYTES);
+	return come;
+}
+
+void abi_a_message_is_bytes_and_two_words(void)
+{
+	char from[SUL_ABI_MESSAGE_MAX];
+	struct abi_port p[2];
+	struct sul_op op;
+
+	abi_pair(p);
+	fill(from, sizeof(from), 5);
+	for (uint32_t len = 0; len <= sizeof(from); len += 32) {
+		IS(0, abi_submit_one(&p[0], message_op(from, len, 128)));
+		CHECK(has_come(&p[1], from, len, 128), "%u bytes", len);
+	}
+	/* over a page's end */
+	op = message_op(from, sizeof(from), 3 * ABI_PAGE - 100);
+	IS(0, abi_submit_one(&p[0], op));
+	CHECK(has_come(&p[1], from, sizeof(from), 3 * ABI_PAGE - 100),
+	      "in two pages");
+	op = message_op(NULL, SUL_ABI_MESSAGE_INLINE_MAX, 256);
+	op.flags = SUL_OP_INLINE;
+	memcpy(op.message.data, from, sizeof(op.message.data));
+	IS(0, abi_submit_one(&p[0], op));
+	CHECK(has_come(&p[1], from, SUL_ABI_MESSAGE_INLINE_MAX, 256),
+	      "in the operation");
+}
+
 void abi_marks_are_set_before_the_data_is_read(void)
 {
 	struct sul_mark marks[2] = { { .off = 8, .bits = 6 },
@@ -359,6 +406,51 @@ void abi_inline_data_has_a_limit(void)
 	op.flags = SUL_OP_INLINE;
 	op.len = SUL_ABI_INLINE_MAX + 1;
 	IS(-EINVAL, abi_submit_one(&p[0], op));
+}
+
+void abi_messages_are_checked(void)
+{
+	char from[SUL_ABI_MESSAGE_MAX] = { 1 };
+	const struct sul_op good = message_op(from, 16, 128);
+	const uint32_t end = ABI_WINDOW_BYTES;
+	struct sul_op in_line = message_op(NULL, 16, 128);
+	struct abi_port p[2];
+
+	abi_pair(p);
+	in_line.flags = SUL_OP_INLINE;
+	IS(0, abi_submit_one(&p[0], good));
+	IS(0, abi_submit_one(&p[0], in_line));
+	memset(p[1].window, 0, end);
+	OP_WITH(-EINVAL, good, len, SUL_ABI_MESSAGE_MAX + 1);
+	OP_WITH(-EINVAL, in_line, len, SUL_ABI_MESSAGE_INLINE_MAX + 1);
+	OP_WITH(-EINVAL, in_line, addr, (uintptr_t)from);
+	OP_WITH(-EINVAL, good, land, 8);
+	for (unsigned int bit = 1; bit < 8; bit++)
+		OP_WITH(-EINVAL, good, flags, (__u8)(1u << bit));
+	OP_WITH(-EINVAL, good, off, end - 15);
+	OP_WITH(-EINVAL, good, off, UINT64_MAX - 7);
+	OP_WITH(-EINVAL, good, window, 1);
+	for (int i = 0; i < 2; i++) {
+		OP_WITH(-EINVAL, good, message.word[i], 4);
+		OP_WITH(-EINVAL, good, message.word[i], end);
+		OP_WITH(-EINVAL, good, message.word[i], UINT32_MAX & ~7u);
+	}
+	OP_WITH(-EFAULT, good, addr, 0);
+	OP_WITH(-EFAULT, good, addr, UINT64_MAX - 8);
+	IS(0, (long)(word(&p[1], 64) | word(&p[1], 128)), "nothing has come");
+}
+
+/* What else may be wrong with one is for `kernel net leave` to say, and for the unit
+ * tests of sul_check.c. */
+void abi_a_farewell_is_for_a_far_rank(void)
+{
+	struct abi_port p[2];
+
+	abi_pair(p);
+	IS(-EINVAL, abi_submit_one(&p[0], abi_op(SUL_OP_FAREWELL, 1, 0)));
+	IS(-EINVAL, abi_submit_one(&p[0], abi_op(SUL_OP_FAREWELL, 0, 0)));
+	IS(-EINVAL, abi_submit_one(&p[0], abi_op(SUL_OP_FAREWELL, 2, 0)));
+	IS(0, (long)p[1].status->left[0]);
 }
 
 void abi_words_are_aligned_and_known(void)

@@ -188,6 +188,18 @@ static void make_op(struct caller *c, struct sul_op *op)
 		op->amo.op = rng_below(r, SUL_AMO_NR);
 		op->amo.operand = rng_next(r);
 		break;
+	case SUL_OP_MESSAGE:
+		op->flags = rng_below(r, 2) ? SUL_OP_INLINE : 0;
+		op->addr = op->flags ? 0 : some_address(c);
+		op->len = rng_below(r, op->flags ? 16 : SUL_ABI_MESSAGE_MAX);
+		for (int i = 0; i < 2; i++)
+			op->message.word[i] =
+				rng_below(r, ABI_WINDOW_BYTES / 8) * 8;
+		break;
+	case SUL_OP_FAREWELL: /* there is not much to do afterwards */
+		if (!rng_below(r, 20))
+			op->window = 0, op->off = 0;
+		break;
 	default:
 		break;
 	}

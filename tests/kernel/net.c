@@ -8,16 +8,15 @@
  *   stop    a get from a home that is stopped
  *   lost    packets of one kind are lost, and no others (net_lost.c)
  *   ahead   with a page that is wanted others are pinned (net_ahead.c)
+ *   leave   a rank says farewell and goes (net_leave.c)
  *   unmap   a home takes a part of its window away (net_unmap.c)
  *   trace   a message leaves its times at both ends (net_trace.c)
- *   time    how long 8 bytes take one way, and over a UDP socket that spins
+ *   time    how long short ones take one way (net_time.c)
  */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,7 +35,7 @@ static uint64_t some(uint64_t below)
 	return (z ^ z >> 31) % below;
 }
 
-static void report(const struct net_side *s)
+void net_report(const struct net_side *s)
 {
 	if (s->module)
 		printf("#   rank %d: packets %llu out %llu in, resent %llu, late %llu, pins %llu, evictions %llu, refused %llu %llu\n",
@@ -189,6 +188,26 @@ static void tell_notify(struct teller *t)
 	net_notify(t->s, 0, off, value);
 }
 
+static void tell_message(struct teller *t)
+{
+	uint32_t len = (uint32_t)some(SUL_ABI_MESSAGE_MAX + 1);
+	char *src = random_bytes(t, len);
+	struct sul_message m = {
+		.off = some(FLAG_AT - len),
+		.src = src,
+		.len = len,
+		.word = { WORDS_AT + 8 * some(4), WORDS_AT + 8 * some(4) },
+		.value = { (uint32_t)some(UINT32_MAX),
+			   (uint32_t)some(UINT32_MAX) },
+	};
+
+	memcpy(t->shadow[0] + m.off, src, len);
+	for (int i = 0; i < 2; i++)
+		memcpy(t->shadow[0] + m.word[i], &m.value[i], 4);
+	net_message(t->s, &m);
+	memset(src, 0x55, len); /* that is allowed */
+}
+
 static void tell_flag(struct teller *t)
 {
 	char flag = (char)some(2);
@@ -260,7 +279,8 @@ static bool as_it_should(struct teller *t)
 static bool tell_round(struct teller t[2])
 {
 	static void (*const all[])(struct teller * t) = {
-		tell_put, tell_get, tell_putv, tell_amo, tell_notify, tell_flag,
+		tell_put,    tell_get,	   tell_putv, tell_amo,
+		tell_notify, tell_message, tell_flag,
 	};
 	uint64_t ops = 1 + some(some(8) ? 8 : ROUND_MAX);
 
@@ -303,7 +323,7 @@ static int story(const struct net_config *cfg)
 	}
 	printf("# %u rounds\n", rounds);
 	for (int i = 0; i < 2; i++)
-		report(&s[i]);
+		net_report(&s[i]);
 	net_sides_close(s);
 	return !ok;
 }
@@ -354,7 +374,7 @@ static int chain(const struct net_config *cfg)
 		ok &= got == cfg->ops;
 	}
 	for (int i = 0; i < 2; i++)
-		report(&s[i]);
+		net_report(&s[i]);
 	net_sides_close(s);
 	return !ok;
 }
@@ -419,113 +439,6 @@ static int stop(const struct net_config *cfg)
 	return !ok;
 }
 
-/* --- time ---------------------------------------------------------------------------------- */
-
-/*
- * One task does both ends in turn: so nothing counts but what there is to do, and not
- * who runs when.
- */
-enum {
-	ROUNDS = 200,
-	BATCHES = 20,
-};
-
-static void throw_word(struct net_side s[2], int from, uint64_t value)
-{
-	const uint64_t *word = (void *)s[1 - from].window[0];
-	struct sul_op op = {
-		.kind = SUL_OP_PUT,
-		.flags = SUL_OP_INLINE,
-		.rank = (uint32_t)(1 - from),
-		.len = sizeof(value),
-	};
-
-	memcpy(op.data, &value, sizeof(value));
-	net_submit(&s[from], &op, 1, 0);
-	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != value)
-		;
-}
-
-static void throw_datagram(const int sock[2], int from, uint64_t value)
-{
-	uint64_t got;
-
-	NET_MUST(send(sock[from], &value, sizeof(value), 0) == sizeof(value));
-	while (recv(sock[1 - from], &got, sizeof(got), MSG_DONTWAIT) !=
-	       sizeof(got))
-		;
-	NET_MUST(got == value);
-}
-
-static int by_value(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-/* A plain socket next to a side's. */
-static int plain_socket(const struct net_config *cfg, const struct net_side *s,
-			struct sockaddr_storage *at)
-{
-	socklen_t len = sizeof(*at);
-	int fd;
-
-	net_enter(cfg->ns[s->rank]);
-	*at = s->own;
-	((struct sockaddr_in *)at)->sin_port =
-		0; /* of IPv6 it lies there, too */
-	fd = socket(at->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	NET_MUST(fd >= 0 && !bind(fd, (void *)at, len));
-	NET_MUST(!getsockname(fd, (void *)at, &len));
-	return fd;
-}
-
-static int time_it(const struct net_config *cfg)
-{
-	uint64_t module[BATCHES], udp[BATCHES], null[BATCHES];
-	const int middle = BATCHES / 2;
-	struct sockaddr_storage at[2];
-	uint64_t value = 0, t;
-	struct net_side s[2];
-	double ratio;
-	int sock[2];
-
-	net_sides_open(s, cfg);
-	for (int i = 0; i < 2; i++)
-		sock[i] = plain_socket(cfg, &s[i], &at[i]);
-	for (int i = 0; i < 2; i++)
-		NET_MUST(!connect(sock[i], (void *)&at[1 - i], sizeof(at[0])));
-	for (int i = 0; i < BATCHES; i++) {
-		t = sul_now_ns();
-		for (int k = 0; k < ROUNDS; k++)
-			throw_word(s, k & 1, ++value);
-		module[i] = (sul_now_ns() - t) / ROUNDS;
-		t = sul_now_ns();
-		for (int k = 0; k < ROUNDS; k++)
-			throw_datagram(sock, k & 1, ++value);
-		udp[i] = (sul_now_ns() - t) / ROUNDS;
-		t = sul_now_ns();
-		for (int k = 0; k < ROUNDS; k++)
-			ioctl(s[0].fd, SUL_IOC_NULL);
-		null[i] = (sul_now_ns() - t) / ROUNDS;
-	}
-	qsort(module, BATCHES, sizeof(module[0]), by_value);
-	qsort(udp, BATCHES, sizeof(udp[0]), by_value);
-	qsort(null, BATCHES, sizeof(null[0]), by_value);
-	ratio = (double)module[middle] / (double)udp[middle];
-	printf("# 8 bytes one way: module %llu ns (least %llu), UDP socket %llu (%llu), a null call %llu: %.2f\n",
-	       (unsigned long long)module[middle],
-	       (unsigned long long)module[0], (unsigned long long)udp[middle],
-	       (unsigned long long)udp[0], (unsigned long long)null[middle],
-	       ratio);
-	for (int i = 0; i < 2; i++) {
-		report(&s[i]);
-		net_side_close(&s[i]);
-	}
-	return 0;
-}
-
 /* --- all of them ------------------------------------------------------------------------------ */
 
 static enum sul_net_auth auth_of(const char *name)
@@ -574,8 +487,9 @@ int kernel_net(int argc, char **argv)
 		int (*run)(const struct net_config *cfg);
 	} all[] = { { "story", story },	    { "chain", chain },
 		    { "stop", stop },	    { "lost", net_lost },
-		    { "unmap", net_unmap }, { "trace", net_trace },
-		    { "time", time_it },    { "ahead", net_ahead } };
+		    { "leave", net_leave }, { "unmap", net_unmap },
+		    { "trace", net_trace }, { "time", net_time },
+		    { "ahead", net_ahead } };
 	struct net_config cfg = {
 		.ns = { "A", "B" },
 		.address = { "10.9.0.1", "10.9.0.2" },

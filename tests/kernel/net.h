@@ -52,7 +52,7 @@ struct net_side {
 	pthread_mutex_t lock;
 	pthread_t thread;
 	struct sul_net *net;
-	bool stop;
+	bool stop, missed; /* the other one is dead, or gone when needed */
 };
 
 #define NET_MUST(what)                                      \
@@ -88,9 +88,13 @@ void net_amo(struct net_side *s, unsigned int w, uint64_t off,
 	     uint32_t land);
 void net_notify(struct net_side *s, unsigned int w, uint64_t off,
 		uint32_t value);
+void net_message(struct net_side *s, const struct sul_message *m);
+void net_farewell(struct net_side *s);
 /* Several at once, of a module. */
 void net_submit(struct net_side *s, const struct sul_op *ops, uint32_t nr,
 		uint32_t flags);
+/* A row of what a module's port has counted. */
+void net_report(const struct net_side *s);
 /* Until all has been executed; false: not within a minute, or a peer is dead. */
 bool net_flush(struct net_side *s);
 
@@ -104,11 +108,16 @@ uint64_t net_count(const struct net_side *s, unsigned int row);
 /* All of them, as of one moment. */
 void net_counts(const struct net_side *s, uint64_t out[NET_COUNT_NR]);
 
+/* The module's parameter lose is these rules from now on. */
+void net_lose(const char *rules);
+
 /* --- what else `kernel net` can do: 0 if all is as it should be ------------------ */
 
 int net_ahead(const struct net_config *cfg);
 int net_lost(const struct net_config *cfg);
+int net_leave(const struct net_config *cfg);
 int net_unmap(const struct net_config *cfg);
 int net_trace(const struct net_config *cfg);
+int net_time(const struct net_config *cfg);
 
 #endif /* NET_H */

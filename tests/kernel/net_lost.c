@@ -32,6 +32,11 @@ static int lose(const char *rules)
 	return err;
 }
 
+void net_lose(const char *rules)
+{
+	NET_MUST(!lose(rules));
+}
+
 static bool reads(const char *rules)
 {
 	char line[128] = "";
@@ -69,7 +74,7 @@ static bool one_kind_is_lost(struct net_side s[2])
 	uint64_t value = 42;
 	bool ok;
 
-	NET_MUST(!lose("get:1\n"));
+	net_lose("get:1\n");
 	for (uint64_t off = 0; off < 100 * sizeof(value); off += sizeof(value))
 		net_put(&s[0], 1, off, &value, sizeof(value));
 	ok = net_flush(&s[0]);
@@ -80,7 +85,7 @@ static bool one_kind_is_lost(struct net_side s[2])
 	ok &= !ends(&s[0]) && !before[NET_COUNT_lost] &&
 	      after[NET_COUNT_lost] ==
 		      1 + after[NET_COUNT_resent] - before[NET_COUNT_resent];
-	NET_MUST(!lose("\n"));
+	net_lose("\n");
 	return ok && net_flush(&s[0]) &&
 	       !memcmp(s[0].landing, &value, sizeof(value));
 }
@@ -91,14 +96,14 @@ static bool each_third_is_lost(struct net_side s[2])
 	uint64_t before[NET_COUNT_NR], after[NET_COUNT_NR], sum, lost, made;
 	bool ok = true;
 
-	NET_MUST(!lose("amo:3\n"));
+	net_lose("amo:3\n");
 	net_counts(&s[0], before);
 	for (int i = 0; i < AMOS && ok; i++) {
 		net_amo(&s[0], 0, 64, SUL_AMO_ADD, 1, 0, false, 0);
 		ok = net_flush(&s[0]);
 	}
 	net_counts(&s[0], after);
-	NET_MUST(!lose("\n"));
+	net_lose("\n");
 	memcpy(&sum, s[1].window[0] + 64, sizeof(sum));
 	lost = after[NET_COUNT_lost] - before[NET_COUNT_lost];
 	made = AMOS + after[NET_COUNT_resent] - before[NET_COUNT_resent];
@@ -114,13 +119,13 @@ static bool answers_are_lost(struct net_side s[2])
 			       net_count(&s[1], NET_COUNT_lost) };
 	bool ok = true;
 
-	NET_MUST(!lose("data:2\n"));
+	net_lose("data:2\n");
 	for (int i = 0; i < GETS && ok; i++) {
 		net_get(&s[0], 2, 0, 0, NET_PAGE, NULL, 0);
 		ok = net_flush(&s[0]) &&
 		     !memcmp(s[0].landing, s[1].window[2], NET_PAGE);
 	}
-	NET_MUST(!lose("\n"));
+	net_lose("\n");
 	return ok && net_count(&s[0], NET_COUNT_lost) == before[0] &&
 	       net_count(&s[1], NET_COUNT_lost) >= before[1] + GETS / 2;
 }

@@ -194,8 +194,10 @@ static void net_word(void *ctx, struct sul_word *word, uint32_t value)
 
 static void net_dead(void *ctx, int rank)
 {
-	(void)ctx;
-	printf("# rank %d is dead\n", rank);
+	struct net_side *s = ctx;
+
+	printf("# rank %d is dead, or gone\n", rank);
+	__atomic_store_n(&s->missed, true, __ATOMIC_RELEASE);
 }
 
 static const struct sul_net_env env = {
@@ -203,6 +205,7 @@ static const struct sul_net_env env = {
 	.free = sul_heap_free,
 	.notify = net_word,
 	.dead = net_dead,
+	.left = net_dead,
 #ifdef SUL_SODIUM
 	.seal = sul_aead_seal,
 	.open = sul_aead_open,
@@ -224,6 +227,7 @@ static void open_core(struct net_side *s)
 		.silence_ns = c->silence_ns,
 		.copy = true,
 		.env = &env,
+		.env_ctx = s,
 	};
 
 	for (int w = 0; w < NET_WINDOWS; w++) {
@@ -469,6 +473,38 @@ void net_notify(struct net_side *s, unsigned int w, uint64_t off,
 	}
 	op.notify.value = value;
 	net_submit(s, &op, 1, 0);
+}
+
+void net_message(struct net_side *s, const struct sul_message *m)
+{
+	struct sul_op op = op_of(s, SUL_OP_MESSAGE, m->window, m->off);
+
+	if (!s->module) {
+		PATIENTLY(s, sul_net_message(s->net, 1 - s->rank, m));
+		return;
+	}
+	op.len = (uint32_t)m->len;
+	op.addr = (uintptr_t)m->src;
+	for (int i = 0; i < 2; i++) {
+		op.message.word[i] = (uint32_t)m->word[i];
+		op.message.value[i] = m->value[i];
+	}
+	if (m->len <= SUL_ABI_MESSAGE_INLINE_MAX) {
+		op.flags = SUL_OP_INLINE;
+		op.addr = 0;
+		memcpy(op.message.data, m->src, m->len);
+	}
+	net_submit(s, &op, 1, 0);
+}
+
+void net_farewell(struct net_side *s)
+{
+	struct sul_op op = op_of(s, SUL_OP_FAREWELL, 0, 0);
+
+	if (s->module)
+		net_submit(s, &op, 1, 0);
+	else
+		PATIENTLY(s, sul_net_farewell(s->net, 1 - s->rank));
 }
 
 static bool is_quiet(struct net_side *s)

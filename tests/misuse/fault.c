@@ -37,6 +37,8 @@ DEED(unallocated_store, *unallocated() = 1)
 DEED(wild_jump, ((void (*)(void))(uintptr_t)4096)())
 DEED(jump_into_shared, ((void (*)(void))(uintptr_t)shared)())
 DEED(raise_segv, raise(SIGSEGV))
+DEED(divide_by_zero, shared[0] = (unsigned char)(7 / shared[PAGE]))
+DEED(bad_instruction, __builtin_trap())
 
 static void freed_load(void)
 {
@@ -307,6 +309,8 @@ const struct deed fault_deeds[] = {
 	ROW(raise_segv, ONE),
 	ROW(stack_overflow, ONE),
 	ROW(segv_blocked, ONE),
+	ROW(divide_by_zero, ONE),
+	ROW(bad_instruction, ONE),
 	ROW(wait_for_kill, ONE),
 	ROW(handler_continues, RAW),
 	ROW(handler_jumps, RAW),

@@ -74,6 +74,15 @@ static void no_address_space_after_init(void)
 	work();
 }
 
+/* As a daemon does; peers' memory is mapped on first use. */
+static void all_descriptors_closed(void)
+{
+	setup();
+	for (int fd = STDERR_FILENO + 1; fd < 1024; fd++)
+		close(fd);
+	work();
+}
+
 static void take(unsigned long long at)
 {
 	void *want = (void *)(uintptr_t)at;
@@ -167,11 +176,11 @@ static void eat_memory(void)
 #name, name, RAW \
 	}
 const struct deed limit_deeds[] = {
-	ROW(little_address_space), ROW(little_data),
-	ROW(little_file_size),	   ROW(few_descriptors),
-	ROW(limits_after_init),	   ROW(no_address_space_after_init),
-	ROW(no_mappings_left),	   ROW(address_taken),
-	ROW(one_mapping_left),	   ROW(address_taken_inside),
-	ROW(system_address_taken), ROW(eat_memory),
-	{ NULL, NULL, RAW },
+	ROW(little_address_space),   ROW(little_data),
+	ROW(little_file_size),	     ROW(few_descriptors),
+	ROW(limits_after_init),	     ROW(no_address_space_after_init),
+	ROW(no_mappings_left),	     ROW(address_taken),
+	ROW(one_mapping_left),	     ROW(address_taken_inside),
+	ROW(system_address_taken),   ROW(eat_memory),
+	ROW(all_descriptors_closed), { NULL, NULL, RAW },
 };

@@ -104,11 +104,18 @@ void fake_store_word(uint32_t rank, struct sul_word *word, uint32_t value)
 		fake_wake(rank);
 }
 
+void fake_set_rank(__u64 *bits, int rank)
+{
+	__atomic_fetch_or(&bits[rank / 64], 1ull << rank % 64,
+			  __ATOMIC_RELEASE);
+}
+
 void fake_note_death(struct fake_port *p, int rank)
 {
 	if (!__atomic_load_n(&p->status->dead, __ATOMIC_ACQUIRE))
 		__atomic_store_n(&p->status->dead, (uint32_t)rank + 1,
 				 __ATOMIC_RELEASE);
+	fake_set_rank(p->status->down, rank);
 	__atomic_fetch_add(&p->status->deaths, 1, __ATOMIC_RELEASE);
 	p->peer[rank].gone = true;
 	fake_wake(p->spec.rank);

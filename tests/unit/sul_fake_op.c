@@ -41,6 +41,21 @@ static bool can_land(const struct fake_port *p, const struct sul_op *op,
 	       len <= p->spec.landing_bytes - op->land;
 }
 
+static bool message_makes_sense(const struct fake_port *p,
+				const struct sul_op *op)
+{
+	if (op->flags & ~SUL_OP_INLINE || op->land ||
+	    op->len > (op->flags ? SUL_ABI_MESSAGE_INLINE_MAX :
+				   SUL_ABI_MESSAGE_MAX) ||
+	    (op->flags && op->addr))
+		return false;
+	for (int i = 0; i < 2; i++)
+		if (op->message.word[i] % 8 ||
+		    !fake_in_window(p, op->window, op->message.word[i], 8))
+			return false;
+	return fake_in_window(p, op->window, op->off, op->len);
+}
+
 /* All windows are as large as ours. */
 static bool makes_sense(const struct fake_port *p, const struct sul_op *op)
 {
@@ -77,6 +92,11 @@ static bool makes_sense(const struct fake_port *p, const struct sul_op *op)
 	case SUL_OP_NOTIFY:
 		return !op->flags && !op->notify.reserved && op->off % 8 == 0 &&
 		       fake_in_window(p, op->window, op->off, 8);
+	case SUL_OP_MESSAGE:
+		return message_makes_sense(p, op);
+	case SUL_OP_FAREWELL:
+		return !p->peer[op->rank].near && !op->flags && !op->len &&
+		       !op->off && !op->addr && !op->land && !op->window;
 	default:
 		return false;
 	}
@@ -114,6 +134,22 @@ static void putv_near(const struct fake_port *to, const struct sul_op *op)
 				user(op->addr), runs, op->runs.nr);
 }
 
+static const void *letter(const struct sul_op *op)
+{
+	return op->flags & SUL_OP_INLINE ? op->message.data : user(op->addr);
+}
+
+static void message_near(const struct fake_port *to, const struct sul_op *op)
+{
+	sul_memory_copy_in(fake_place(to, op->window, op->off), letter(op),
+			   op->len);
+	sul_memory_word((void *)fake_place(to, op->window, op->message.word[0]),
+			op->message.value[0]);
+	fake_store_word(op->rank,
+			(void *)fake_place(to, op->window, op->message.word[1]),
+			op->message.value[1]);
+}
+
 static int issue_near(struct fake_port *p, const struct sul_op *op)
 {
 	struct fake_port *to;
@@ -143,6 +179,9 @@ static int issue_near(struct fake_port *p, const struct sul_op *op)
 		if (op->flags & SUL_OP_OLD)
 			memcpy(p->landing + op->land, &old, sizeof(old));
 		break;
+	case SUL_OP_MESSAGE:
+		message_near(to, op);
+		break;
 	default:
 		fake_store_word(op->rank,
 				(void *)fake_place(to, op->window, op->off),
@@ -161,6 +200,20 @@ static int putv_far(struct fake_port *p, const struct sul_op *op,
 	return sul_net_putv(p->net, (int)op->rank, op->window, op->off, src,
 			    user(op->runs.addr), op->runs.nr,
 			    op->flags & SUL_OP_MIRROR ? &m : NULL, done);
+}
+
+static int message_far(struct fake_port *p, const struct sul_op *op)
+{
+	const struct sul_message m = {
+		.window = op->window,
+		.off = op->off,
+		.src = letter(op),
+		.len = op->len,
+		.word = { op->message.word[0], op->message.word[1] },
+		.value = { op->message.value[0], op->message.value[1] },
+	};
+
+	return sul_net_message(p->net, (int)op->rank, &m);
 }
 
 /* One try; @src: of what is put. */
@@ -186,6 +239,10 @@ static int try_far(struct fake_port *p, const struct sul_op *op,
 				   op->flags & SUL_OP_OLD ?
 					   (void *)(p->landing + op->land) :
 					   NULL);
+	case SUL_OP_MESSAGE:
+		return message_far(p, op);
+	case SUL_OP_FAREWELL:
+		return sul_net_farewell(p->net, rank);
 	default:
 		return sul_net_notify(p->net, rank, op->window, op->off,
 				      op->notify.value);

@@ -58,6 +58,8 @@ void fake_wake(uint32_t rank);
 /* As the kernel does it: only whoever sleeps in WAIT is woken. */
 void fake_store_word(uint32_t rank, struct sul_word *word, uint32_t value);
 void fake_note_death(struct fake_port *p, int rank);
+/* In down or left of a status. */
+void fake_set_rank(__u64 *bits, int rank);
 /* The port of a rank of this process, which stays until fake_near_put(); NULL: it
  * has none, and there is nothing to be put. */
 struct fake_port *fake_near_get(uint32_t rank);

@@ -31,11 +31,18 @@ static void env_dead(void *ctx, int rank)
 	fake_note_death(ctx, rank);
 }
 
+static void env_farewell(void *ctx, int rank)
+{
+	fake_set_rank(((struct fake_port *)ctx)->status->left, rank);
+}
+
 static const struct sul_net_env env = {
 	.alloc = sul_heap_alloc,
 	.free = sul_heap_free,
 	.notify = env_notify,
 	.dead = env_dead,
+	.left = env_dead,
+	.farewell = env_farewell,
 };
 
 static void forget_sources(struct fake_port *p)

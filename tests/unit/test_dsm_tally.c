@@ -122,7 +122,7 @@ static void names_are_short_and_printable(void)
 static void every_counter_of_a_place_is_one_of_the_rank(void)
 {
 	static const char *const names[] = {
-#define PLACE(name) #name,
+#define PLACE(name, cost) #name,
 #include "dsm_place.def"
 	};
 
@@ -134,7 +134,7 @@ static void a_phase_that_never_ended_shows_what_came_so_far(void)
 {
 	const uint64_t *counters[1] = { (const uint64_t *)&now };
 	const struct dsm_tally *const tally[1] = { &t };
-	struct jiarun_counts c = { counters, tally, 1 };
+	struct jiarun_counts c = { counters, tally, 1, NULL };
 	unsigned int locks = 0;
 
 	while (strcmp(dsm_stat_row(locks)->name, "locks") != 0)
@@ -153,7 +153,7 @@ static void the_tables_show_what_was_named_only(void)
 {
 	const uint64_t *counters[1] = { (const uint64_t *)&now };
 	const struct dsm_tally *const tally[1] = { &t };
-	struct jiarun_counts c = { counters, tally, 1 };
+	struct jiarun_counts c = { counters, tally, 1, NULL };
 	unsigned int row = 0;
 	char *text = NULL;
 	size_t len = 0;

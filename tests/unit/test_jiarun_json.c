@@ -18,7 +18,7 @@ static const uint64_t *const counters[RANKS] = { words[0], words[1], words[2] };
 static struct dsm_tally tallies[RANKS];
 static const struct dsm_tally *const tally[RANKS] = { &tallies[0], &tallies[1],
 						      &tallies[2] };
-static const struct jiarun_counts counts = { counters, tally, RANKS };
+static const struct jiarun_counts counts = { counters, tally, RANKS, NULL };
 
 static void fill(void)
 {
@@ -147,6 +147,46 @@ static void phases_and_names_are_joined_over_the_ranks(void)
 	memset(tallies, 0, sizeof(tallies));
 }
 
+static void spots_and_pages_have_figures_of_all_ranks(void)
+{
+	json_t *o, *lock, *page, *writers;
+
+	fill();
+	memset(tallies, 0, sizeof(tallies));
+	for (unsigned int r = 0; r < 2; r++) {
+		struct dsm_spots *s = &tallies[r].spots;
+
+		dsm_spot_add(s, DSM_SPOT_lock, 0x1234, 3, 100 + r);
+		dsm_spot_page(s, 5, 0)->count.getp = 7;
+		dsm_spot_wrote(s, 5, 64 * r, 64 * r + 8);
+		tallies[r].view = 0x550000000000;
+	}
+	dsm_tally_maker(&tallies[0], 4, 2, 0x4321);
+	o = printed();
+	lock = json_array_get(json_object_get(o, "spots"), 0);
+	ASSERT_TEXT(text_of(lock, "what"), "lock 3");
+	ASSERT_TEXT(text_of(lock, "site"), "0x1234");
+	CU_ASSERT_EQUAL(json_integer_value(
+				json_array_get(json_object_get(lock, "ns"), 1)),
+			101);
+	CU_ASSERT_EQUAL(json_integer_value(json_array_get(
+				json_object_get(lock, "count"), 2)),
+			0);
+	page = json_array_get(json_object_get(o, "pages"), 0);
+	ASSERT_TEXT(text_of(page, "address"), "0x550000005000");
+	ASSERT_TEXT(text_of(page, "allocated"), "0x4321");
+	CU_ASSERT_EQUAL(number_of(page, "offset"), 4096);
+	CU_ASSERT(json_is_null(json_object_get(page, "name")));
+	CU_ASSERT_EQUAL(number_of(json_object_get(page, "counters"), "getp"),
+			14);
+	writers = json_object_get(page, "writers");
+	CU_ASSERT_EQUAL(json_array_size(writers), 2);
+	CU_ASSERT_EQUAL(number_of(json_array_get(writers, 1), "from"), 64);
+	CU_ASSERT_EQUAL(number_of(json_array_get(writers, 1), "to"), 72);
+	json_decref(o);
+	memset(tallies, 0, sizeof(tallies));
+}
+
 static void a_broken_table_is_bounded(void)
 {
 	json_t *o;
@@ -219,6 +259,8 @@ CU_TestInfo test_jiarun_json[] = {
 	  every_counter_is_there_with_its_words_and_figures },
 	{ "phases and names are joined over the ranks",
 	  phases_and_names_are_joined_over_the_ranks },
+	{ "spots and pages have figures of all ranks",
+	  spots_and_pages_have_figures_of_all_ranks },
 	{ "a broken table is bounded", a_broken_table_is_bounded },
 	{ "a counter beyond JSON is its largest number",
 	  a_counter_beyond_json_is_its_largest_number },

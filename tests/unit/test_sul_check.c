@@ -112,6 +112,52 @@ static void putv__with_one_thing_wrong_is_refused(void)
 	REFUSED(good, op.land = 8);
 }
 
+static void message__with_one_thing_wrong_is_refused(void)
+{
+	const struct sul_op good = {
+		.kind = SUL_OP_MESSAGE,
+		.off = 64,
+		.len = SUL_ABI_MESSAGE_MAX,
+		.message = { .word = { 8, WINDOW - 8 } },
+	};
+
+	TAKEN(good);
+	TAKEN(good, op.len = 0);
+	TAKEN(good, op.addr = 1); /* whether it is there is seen later */
+	TAKEN(good, op.off = WINDOW - SUL_ABI_MESSAGE_MAX);
+	TAKEN(good, op.flags = SUL_OP_INLINE;
+	      op.len = SUL_ABI_MESSAGE_INLINE_MAX);
+	REFUSED(good, op.len = SUL_ABI_MESSAGE_MAX + 1);
+	REFUSED(good, op.flags = SUL_OP_INLINE;
+		op.len = SUL_ABI_MESSAGE_INLINE_MAX + 1);
+	REFUSED(good, op.flags = SUL_OP_INLINE; op.len = 8; op.addr = 1);
+	REFUSED(good, op.flags = 2);
+	REFUSED(good, op.land = 8);
+	REFUSED(good, op.off = WINDOW - SUL_ABI_MESSAGE_MAX + 1);
+	REFUSED(good, op.window = 1);
+	for (int i = 0; i < 2; i++) {
+		REFUSED(good, op.message.word[i] = 4);
+		REFUSED(good, op.message.word[i] = WINDOW);
+		REFUSED(good, op.message.word[i] = UINT32_MAX & ~7u);
+	}
+}
+
+static void farewell__has_a_rank_and_nothing_else(void)
+{
+	const struct sul_op good = { .kind = SUL_OP_FAREWELL, .rank = 3 };
+
+	TAKEN(good);
+	REFUSED(good, op.flags = 1);
+	REFUSED(good, op.window = 1);
+	REFUSED(good, op.off = 8);
+	REFUSED(good, op.addr = 8);
+	REFUSED(good, op.len = 1);
+	REFUSED(good, op.land = 8);
+	for (int i = 0; i < SUL_ABI_INLINE_MAX; i++)
+		REFUSED(good, op.data[i] = 1);
+	CU_ASSERT_EQUAL(sul_check_op(&good, &shape, LANDING, true), -EINVAL);
+}
+
 static void run__must_fit_both_places(void)
 {
 	struct sul_op op = {
@@ -290,6 +336,10 @@ CU_TestInfo test_sul_check[] = {
 	  amo__with_one_thing_wrong_is_refused },
 	{ "notify: with one thing wrong is refused",
 	  notify__with_one_thing_wrong_is_refused },
+	{ "message: with one thing wrong is refused",
+	  message__with_one_thing_wrong_is_refused },
+	{ "farewell: has a rank and nothing else",
+	  farewell__has_a_rank_and_nothing_else },
 	{ "op: of no kind is refused", op__of_no_kind_is_refused },
 	{ "mark: must be a word of a window",
 	  mark__must_be_a_word_of_a_window },

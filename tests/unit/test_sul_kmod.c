@@ -112,6 +112,82 @@ static void sending_is_one_call_and_receiving_none(void)
 	bench_in(BENCH_KMOD, b, message, NULL); /* counts of a process each */
 }
 
+/* --- messages ------------------------------------------------------------------------- */
+
+enum {
+	SHORTEST = 8,
+	/* A packet's header, a frame's, two words and their values, the slot's head */
+	MESSAGE_WIRE = 64 + 16 + 16 + 8,
+};
+
+struct sent {
+	int taken;
+	bool wrong;
+};
+
+static size_t length_of(int nr)
+{
+	return nr % 2 ? SHORTEST : SUL_MESSAGE_MAX;
+}
+
+static void take_letter(void *ctx, int from, const void *body, size_t len)
+{
+	struct sent *s = ctx;
+	char want[SUL_MESSAGE_MAX];
+
+	(void)from;
+	memset(want, s->taken, sizeof(want));
+	s->wrong |= len != length_of(s->taken) || memcmp(body, want, len);
+	s->taken++;
+}
+
+static uint64_t wire_out(struct sul_port *p)
+{
+	struct sul_stats s;
+
+	sul_stats_read(p, &s);
+	return s.wire_out;
+}
+
+/* The least that one of FEW puts on the wire, of either length. */
+static int send_few(struct sul_port *p, void *ctx)
+{
+	uint64_t least[2] = { UINT64_MAX, UINT64_MAX };
+	struct sent s = { 0 };
+	char body[SUL_MESSAGE_MAX];
+
+	MUST(!sul_handler(p, 0, take_letter, &s));
+	MUST(!bench_meet(p, 1));
+	for (int i = 0; i < FEW && !sul_rank(p); i++) {
+		unsigned long calls = fake_sul_calls(SUL_IOC_SUBMIT);
+		uint64_t before = wire_out(p), bytes;
+
+		memset(body, i, sizeof(body));
+		MUST(!sul_send(p, 1, 0, body, length_of(i)));
+		bytes = wire_out(p) - before;
+		if (bytes < least[i % 2])
+			least[i % 2] = bytes;
+		MUST(!ctx || fake_sul_calls(SUL_IOC_SUBMIT) == calls + 1);
+		MUST(!sul_flush(p));
+	}
+	MUST(!bench_meet(p, 2));
+	MUST(!sul_rank(p) || (s.taken == FEW && !s.wrong));
+	MUST(sul_rank(p) || !ctx ||
+	     (least[1] == MESSAGE_WIRE + SHORTEST &&
+	      least[0] == MESSAGE_WIRE + SUL_MESSAGE_MAX));
+	return 0;
+}
+
+static void a_message_is_one_operation_of_one_call(void)
+{
+	struct bench b = { .ranks = 2 };
+	int far = 1;
+
+	bench_in(BENCH_KMOD, b, send_few, &far); /* counts of a process each */
+	bench_in(BENCH_KMOD_UDP, b, send_few, &far);
+	bench_in(BENCH_KMOD_THREADS, b, send_few, NULL);
+}
+
 /* Whatever a SUBMIT leaves is submitted again, and nothing twice. */
 static int add_often(struct sul_port *p, void *ctx)
 {
@@ -370,6 +446,8 @@ CU_TestInfo test_sul_kmod[] = {
 	{ "a batch is one call", a_batch_is_one_call },
 	{ "sending is one call and receiving none",
 	  sending_is_one_call_and_receiving_none },
+	{ "a message is one operation of one call",
+	  a_message_is_one_operation_of_one_call },
 	{ "what a call leaves goes with the next",
 	  what_a_call_leaves_goes_with_the_next },
 	{ "what is too long is cut between words",

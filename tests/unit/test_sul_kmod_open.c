@@ -85,7 +85,7 @@ static void what_is_forced_and_not_there_is_an_error(void)
 		  "carrier=kmod: /dev/sul: Permission denied: it belongs to the group sul" },
 		{ { .version = 7 },
 		  -EPROTO,
-		  "carrier=kmod: the module behind /dev/sul speaks versions 7 to 7, this library 1" },
+		  "carrier=kmod: the module behind /dev/sul speaks versions 7 to 7, this library 2" },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -108,7 +108,7 @@ static void without_the_module_it_is_udp_and_one_line_says_why(void)
 		{ { .open_err = -EACCES },
 		  "carrier udp instead of kmod: /dev/sul: Permission denied: it belongs to the group sul" },
 		{ { .version = 7 },
-		  "carrier udp instead of kmod: the module behind /dev/sul speaks versions 7 to 7, this library 1" },
+		  "carrier udp instead of kmod: the module behind /dev/sul speaks versions 7 to 7, this library 2" },
 		{ { .port_err = -EMFILE },
 		  "carrier udp instead of kmod: this user has as many ports of /dev/sul as the module gives one (its parameter ports)" },
 		{ { .port_err = -ENOBUFS },

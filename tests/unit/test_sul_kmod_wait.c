@@ -138,6 +138,38 @@ static void a_dead_rank_ends_the_job(void)
 	bench_in(BENCH_KMOD, b, see_death, silent);
 }
 
+/* Rank 1 has said good-bye before; that rank 2 dies then is noticed all the same. */
+static int see_the_second_death(struct sul_port *p, void *ctx)
+{
+	char text[SUL_JOB_TEXT_MAX];
+	int rank, status;
+
+	(void)ctx;
+	MUST(!bench_meet(p, 1));
+	while (sul_rank(p) == 1) { /* it has gone, and sees nothing */
+		if (sul_job_failed(p->job))
+			return 0;
+		usleep(1000);
+	}
+	if (!sul_rank(p)) {
+		atomic_store(&sul_job_rank(p->job, 1)->state, SUL_RANK_EXITED);
+		fake_sul_kill(1);
+		MUST(sul_wait(p, sul_window(p, 0), 0, 300) == -ETIMEDOUT);
+		fake_sul_kill(2);
+	}
+	MUST(sul_wait(p, sul_window(p, 0), 0, 20000) == -ECANCELED);
+	sul_job_failure(p->job, &rank, &status, text);
+	MUST(rank == 2);
+	return 0;
+}
+
+static void a_death_behind_a_good_bye_is_noticed(void)
+{
+	bench_in(BENCH_KMOD_THREADS,
+		 (struct bench){ .ranks = 3, .silence_ms = 5000 },
+		 see_the_second_death, NULL);
+}
+
 static int see_given_up(struct sul_port *p, void *ctx)
 {
 	char text[SUL_JOB_TEXT_MAX];
@@ -172,6 +204,8 @@ CU_TestInfo test_sul_kmod_wait[] = {
 	{ "a thread of one's own rank wakes a sleeper",
 	  a_thread_of_ones_own_rank_wakes_a_sleeper },
 	{ "a dead rank ends the job", a_dead_rank_ends_the_job },
+	{ "a death behind a good-bye is noticed",
+	  a_death_behind_a_good_bye_is_noticed },
 	{ "a rank whose port is given up says why",
 	  a_rank_whose_port_is_given_up_says_why },
 	CU_TEST_INFO_NULL,

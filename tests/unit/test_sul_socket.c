@@ -10,7 +10,7 @@
 enum {
 	LONGEST = 8972,
 	HEAD = 64,
-	ROOM = 256 /* packets of a test */
+	ROOM = 512 /* packets of a test */
 };
 
 struct pair {
@@ -103,7 +103,7 @@ static void send_patterns(struct pair *x)
 
 	for (unsigned int i = 0; i < SUL_SOCKET_BATCH; i++) {
 		equal[i] = i == SUL_SOCKET_BATCH - 1 ? 70 : 1472;
-		mixed[i] = i % 5 == 4 ? 1 + i * 100 : 548 + i / 5;
+		mixed[i] = i % 5 == 4 ? 1 + i % 64 * 100 : 548 + i / 5;
 	}
 	send_all(x, equal, SUL_SOCKET_BATCH);
 	receive_all(x);

@@ -161,7 +161,7 @@ static void processors_are_those_that_may_be_used(void)
 	cpu_set_t all, one;
 
 	CU_ASSERT_EQUAL_FATAL(sched_getaffinity(0, sizeof(all), &all), 0);
-	CU_ASSERT_EQUAL(sul_spin_processors(), CPU_COUNT(&all));
+	CU_ASSERT_EQUAL(sul_spin_processors(), (unsigned int)CPU_COUNT(&all));
 	CPU_ZERO(&one);
 	for (size_t i = 0; i < CPU_SETSIZE && !CPU_COUNT(&one); i++)
 		if (CPU_ISSET(i, &all))

@@ -13,6 +13,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -22,6 +23,11 @@
 #include "sul_udp.h"
 #include "tests.h"
 #include "unit_seed.h"
+
+enum {
+	MUCH = 1 << 20,
+	MUCH_ROUNDS = 50
+};
 
 /* --- the agent -------------------------------------------------------------------- */
 
@@ -139,6 +145,44 @@ static void who_computes_after_much_talk_serves_others(void)
 		       serve_after_chatting, NULL);
 	bench_over_udp((struct bench){ .ranks = 2, .no_handlers = true },
 		       serve_after_chatting, NULL);
+}
+
+/* More than there is room for, with no flush behind it: so it was a user while
+ * it issued that, and is none any more.  All of it arrives, and what the other
+ * wants is done, in a moment: as often as this would take too long otherwise. */
+static int serve_after_issuing(struct sul_port *p, void *ctx)
+{
+	unsigned char *own = sul_window(p, 0), *src = sul_window(p, 1);
+	uint64_t *word = sul_window(p, 2), *last = (void *)(own + MUCH - 8);
+	uint64_t was = 0, one = 1;
+
+	(void)ctx;
+	memset(src, 1, MUCH);
+	for (uint32_t i = 0; i < MUCH_ROUNDS; i++) {
+		MUST(!bench_meet(p, 2 * i + 1));
+		if (sul_rank(p)) {
+			MUST(!sul_put(p, 0, 0, 0, src, MUCH));
+			MUST(!bench_compute_until(p, &word[i]));
+		} else {
+			MUST(!bench_compute_until(p, last));
+			MUST(!sul_amo(p, 1, 2, 4096, SUL_AMO_ADD, 1, 0, &was));
+			MUST(!sul_flush(p));
+			MUST(was == i && own[0] == 1);
+			*last = 0;
+			MUST(!sul_put(p, 1, 2, 8 * i, &one, 8));
+			MUST(!sul_flush(p));
+		}
+		MUST(!bench_meet(p, 2 * i + 2));
+	}
+	return 0;
+}
+
+static void who_computes_after_issuing_much_serves_others(void)
+{
+	bench_over_udp(
+		(struct bench){
+			.ranks = 2, .windows = 3, .bytes = MUCH, .span = 32 },
+		serve_after_issuing, NULL);
 }
 
 static int wait_in_vain(struct sul_port *p, void *ctx)
@@ -535,6 +579,8 @@ CU_TestInfo test_sul_udp[] = {
 	  a_wait_ends_with_a_notify_asleep_or_spinning },
 	{ "who computes after much talk serves others",
 	  who_computes_after_much_talk_serves_others },
+	{ "who computes after issuing much serves others",
+	  who_computes_after_issuing_much_serves_others },
 	{ "a wait ends with its time", a_wait_ends_with_its_time },
 	{ "threads of a rank wait and flush together",
 	  threads_of_a_rank_wait_and_flush_together },

@@ -60,7 +60,7 @@ static bool look_after_a_flush(struct sul_udp *u, struct settings *s)
 	bool soon;
 
 	sul_udp_lock(u);
-	sul_udp_join(u);
+	sul_udp_join(u, false);
 	due = sul_net_deadline(u->net);
 	soon = due > u->now_ns + SUL_UDP_GUARD_NS / 4 &&
 	       due < u->now_ns + FAR_NS;
@@ -105,7 +105,7 @@ static int send_and_look(struct sul_port *p, void *ctx)
 		return bench_meet(p, 1);
 	MUST(!sul_notify(p, 1, 0, 0, 1));
 	sul_udp_lock(u);
-	sul_udp_join(u);
+	sul_udp_join(u, false);
 	sul_net_hurry(u->net);
 	sul_udp_send(u);
 	due = sul_net_review(u->net);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_sul_udp_silence.c - the carrier for other hosts: ranks that stop, and ranks
+ * test_sul_udp_silence.c - the carriers for other hosts: ranks that stop, and ranks
  * that leave.
  */
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -134,34 +135,37 @@ static void a_silence_is_noticed_though_nothing_was_ever_sent(void)
 	bench_over_udp(b, miss_who_was_never_talked_to, &get);
 }
 
-/* Rank 1 leaves while rank 0 has other things to do. */
+/* Rank *@ctx leaves while the other one has other things to do. */
 static int need_who_has_left(struct sul_port *p, void *ctx)
 {
-	char text[SUL_JOB_TEXT_MAX];
-	int rank, status;
+	int rank, status, goes = *(int *)ctx;
+	char text[SUL_JOB_TEXT_MAX], want[64];
 	uint64_t v;
 
-	(void)ctx;
 	MUST(!bench_meet(p, 1));
-	if (sul_rank(p)) {
+	if (sul_rank(p) == goes) {
 		MUST(sul_leave(p, 1) == -ETIMEDOUT);
 		return 0;
 	}
 	usleep(1500000); /* much longer than the silence limit */
 	MUST(!sul_job_failed(p->job));
-	MUST(sul_get(p, 1, 0, 256, &v, sizeof(v), NULL, 0) == -EHOSTDOWN);
+	MUST(sul_get(p, goes, 0, 256, &v, sizeof(v), NULL, 0) == -EHOSTDOWN);
 	MUST(sul_job_failed(p->job));
 	sul_job_failure(p->job, &rank, &status, text);
-	MUST(rank == 1);
-	MUST(!strcmp(text,
-		     "rank 1 has left the job, but rank 0 still needs it"));
+	MUST(rank == goes);
+	snprintf(want, sizeof(want),
+		 "rank %d has left the job, but rank %d still needs it", goes,
+		 1 - goes);
+	MUST(!strcmp(text, want));
 	return 0;
 }
 
 static void who_has_left_is_not_silent_and_is_named_if_needed(void)
 {
-	bench_over_udp((struct bench){ .ranks = 2, .silence_ms = 400 },
-		       need_who_has_left, NULL);
+	for (int goes = 0; goes < 2; goes++)
+		bench_over_networks((struct bench){ .ranks = 2,
+						    .silence_ms = 400 },
+				    need_who_has_left, &goes);
 }
 
 CU_TestInfo test_sul_udp_silence[] = {
