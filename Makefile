@@ -7,6 +7,7 @@
 # make lint       layers, format, clang-tidy, shellcheck, man pages
 # make check-net        jobs on hosts of our own: network namespaces, ssh (root)
 # make check-kernel     the module, in emulated machines (QEMU; no root)
+# make check-kernel-mutants  a race finds each rule of it that is taken away
 # make check-kasan      the same on a kernel that watches itself: KERNEL= KDIR=
 # make check-mutants    the tests find every rule that is taken away
 # make check-asan check-tsan check-valgrind    the tests under each of them
@@ -160,7 +161,7 @@ deps-ci:
 	$(Q)tests/tools/deps $(if $(filter no,$(DEPS)),--dry-run) build ci net kernel
 deps-kernel:
 	$(Q)tests/tools/deps $(if $(filter no,$(DEPS)),--dry-run) build kernel
-.PHONY: deps-kernel check-kernel check-kasan
+.PHONY: deps-kernel check-kernel check-kernel-mutants check-kasan
 
 # --- objects ------------------------------------------------------------------
 needs_deps := $(if $(filter run check,$(MAKECMDGOALS)),deps)
@@ -343,6 +344,8 @@ check-net: all tests
 
 check-kernel: all tests
 	$(call run_tests,kernel)
+check-kernel-mutants: all tests
+	$(call run_tests,kernel-mutants)
 # tests/kernel/README.md says how to come to such a kernel.
 check-kasan: all tests
 	$(if $(and $(KERNEL),$(KDIR)),,$(error KERNEL=image KDIR=folder it was built in))
@@ -488,7 +491,7 @@ $(O)/kernel/sul.ko: $(module_src) FORCE
 $(O)/kernel/sul.ko: MAKEOVERRIDES :=
 # Types for BPF are left out where the tool for them is not there.
 module_btf = $(if $(shell command -v pahole),,CONFIG_DEBUG_INFO_BTF_MODULES=)
-module_vars := W C CF ARCH CROSS_COMPILE LLVM
+module_vars := W C CF ARCH CROSS_COMPILE LLVM SUL_MUTANT
 module: $(O)/kernel/sul.ko
 
 # As root: the module for KVER, its udev rule, and with it the source for dkms:

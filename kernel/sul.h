@@ -44,6 +44,7 @@
 
 #include "sul_abi.h"
 #include "sul_check.h"
+#include "sul_mutant.h"
 #include "sul_pins.h"
 
 enum sul_counter {
@@ -200,6 +201,12 @@ static inline void *sul_window_at_locked(struct sul_port *p, unsigned int w,
  * -EINTR: a fatal signal came.
  */
 int sul_window_pin(struct sul_port *p, unsigned int w, u64 off, u64 bytes);
+/*
+ * Pages around that one are wanted soon, and each would cost a turn of a worker and a
+ * request that waits: pin those that are there already, no others, and only where
+ * there is room.  Process context.
+ */
+void sul_window_pin_ahead(struct sul_port *p, unsigned int w, u64 off);
 
 /* --- sul_submit.c, sul_near.c: operations ------------------------------------------ */
 
@@ -299,6 +306,13 @@ static inline void sul_linger(enum sul_place place)
 {
 	if (static_branch_unlikely(&sul_linger_on))
 		sul_linger_at(place);
+}
+void sul_linger_spin_at(enum sul_place place);
+/* Softirq: the processor stays.  One at a time. */
+static inline void sul_linger_spin(enum sul_place place)
+{
+	if (static_branch_unlikely(&sul_linger_on))
+		sul_linger_spin_at(place);
 }
 
 /* --- sul_count.c: counters of a port, totals of a namespace ------------------------- */

@@ -29,12 +29,13 @@
 #define SUL_NOT_CLEARED
 #endif
 
-/* 6.5: the argument for the vmas is gone. */
+/* 6.5: the argument for the vmas is gone.  @flags: others than those for writing to
+ * them and keeping them. */
 static inline long sul_pin_user_pages(struct mm_struct *mm, unsigned long start,
-				      unsigned long nr, struct page **pages)
+				      unsigned long nr, unsigned int flags,
+				      struct page **pages)
 {
-	unsigned int flags = FOLL_WRITE | FOLL_LONGTERM;
-
+	flags |= FOLL_WRITE | FOLL_LONGTERM;
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
 	return pin_user_pages_remote(mm, start, nr, flags, pages, NULL, NULL);
 #else

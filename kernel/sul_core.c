@@ -274,6 +274,8 @@ static void pin_wanted(struct work_struct *work)
 			pump(c, wait_again, &w);
 		if (err)
 			return;
+		cond_resched(); /* who has been told so goes first */
+		sul_window_pin_ahead(c->port, w.window, w.off);
 	}
 }
 
@@ -552,8 +554,12 @@ void sul_core_stop(struct sul_port *p)
 	for (unsigned int i = 0; i < c->tunnels; i++)
 		sul_tunnel_stop(&c->tunnel[i]);
 	hrtimer_cancel(&c->timer);
-	cancel_delayed_work_sync(&c->pinner);
-	synchronize_net();
+	if (SUL_BROKEN(worker_left))
+		cancel_delayed_work(&c->pinner);
+	else
+		cancel_delayed_work_sync(&c->pinner);
+	if (!SUL_BROKEN(packet_left))
+		synchronize_net();
 	close_net(c);
 	for (u32 r = 0; r < p->spec.ranks; r++) {
 		free_far(c, c->far[r]);

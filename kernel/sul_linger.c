@@ -7,7 +7,7 @@
  *            makes a race come out the way it wants, and knows when it has.
  * Invariant: who stays goes on when the rule is taken away, whatever its time.  With
  *            no rule a place is a jump that is not taken.
- * Context:   process, no spinlock held.
+ * Context:   process, no spinlock held; sul_linger_spin_at() softirq, likewise.
  * Locks:     that of the module's parameters over the rules.
  */
 #include <linux/moduleparam.h>
@@ -42,6 +42,20 @@ void sul_linger_at(enum sul_place place)
 	wait_event_timeout(rules_changed, !READ_ONCE(most_ms[place]),
 			   msecs_to_jiffies(ms));
 	atomic_dec(&here[place]);
+}
+
+/* Others of its kind pass: what makes this one go on must run somewhere. */
+void sul_linger_spin_at(enum sul_place place)
+{
+	u64 end =
+		ktime_get_ns() + READ_ONCE(most_ms[place]) * (u64)NSEC_PER_MSEC;
+
+	if (!READ_ONCE(most_ms[place]) || atomic_cmpxchg(&here[place], 0, 1))
+		return;
+	atomic_inc(&been[place]);
+	while (READ_ONCE(most_ms[place]) && ktime_get_ns() < end)
+		cpu_relax();
+	atomic_set(&here[place], 0);
 }
 
 /* --- the parameters ---------------------------------------------------------------- */

@@ -51,6 +51,12 @@ static struct spot *find_spots_locked(struct sul_port *t, struct spot *spot,
 	return NULL;
 }
 
+static int fault_in_outside(int (*fault_in)(void *ctx), void *ctx)
+{
+	sul_linger(SUL_PLACE_source);
+	return fault_in ? fault_in(ctx) : -EFAULT;
+}
+
 /*
  * Call @work with the lock held and all spots found.  It is called anew when it says
  * -EAGAIN, after which @fault_in is called without the lock.  @bytes: of the first
@@ -67,17 +73,19 @@ on_spots(struct sul_port *t, struct spot *spot, unsigned int nr, u64 bytes,
 
 		spin_lock_bh(&t->lock);
 		if (likely(!t->dead)) {
-			missing = find_spots_locked(t, spot, nr);
+			missing = SUL_BROKEN(spot_kept) && spot->at ?
+					  NULL :
+					  find_spots_locked(t, spot, nr);
 			err = missing ? 0 : work(t, spot, ctx);
 		}
 		spin_unlock_bh(&t->lock);
 		if (missing)
 			err = sul_window_pin(t, missing->window, missing->off,
 					     missing == spot ? bytes : 1);
-		else if (err == -EAGAIN)
-			err = fault_in(ctx);
-		else
+		else if (err != -EAGAIN)
 			return err;
+		else
+			err = fault_in_outside(fault_in, ctx);
 		if (err)
 			return err;
 		if (fatal_signal_pending(current))

@@ -51,22 +51,37 @@ static uint32_t *chain_of(const struct sul_pins *t, sul_pin_key key)
 	return &t->head[(key * 0x9e3779b97f4a7c15ull) >> t->hash_shift];
 }
 
-void *sul_pins_find(struct sul_pins *t, sul_pin_key key)
+/* Its place + 1, or 0. */
+static uint32_t place_of(const struct sul_pins *t, sul_pin_key key)
 {
-	for (uint32_t i = *chain_of(t, key); i; i = t->next[i - 1])
-		if ((t->key[i - 1] & ~LATELY) == key) {
-			t->key[i - 1] |= LATELY;
-			return t->page[i - 1];
-		}
-	return NULL;
+	uint32_t i = *chain_of(t, key);
+
+	while (i && (t->key[i - 1] & ~LATELY) != key)
+		i = t->next[i - 1];
+	return i;
 }
 
-void sul_pins_add(struct sul_pins *t, sul_pin_key key, void *page)
+void *sul_pins_find(struct sul_pins *t, sul_pin_key key)
+{
+	uint32_t i = place_of(t, key);
+
+	if (!i)
+		return NULL;
+	t->key[i - 1] |= LATELY;
+	return t->page[i - 1];
+}
+
+bool sul_pins_has(const struct sul_pins *t, sul_pin_key key)
+{
+	return place_of(t, key) != 0;
+}
+
+void sul_pins_add(struct sul_pins *t, sul_pin_key key, void *page, bool wanted)
 {
 	uint32_t *chain = chain_of(t, key), i = t->free;
 
 	t->free = t->next[i - 1];
-	t->key[i - 1] = key | LATELY;
+	t->key[i - 1] = wanted ? key | LATELY : key;
 	t->page[i - 1] = page;
 	t->next[i - 1] = *chain;
 	*chain = i;
@@ -107,10 +122,9 @@ void *sul_pins_evict(struct sul_pins *t)
 
 static void *remove_key(struct sul_pins *t, sul_pin_key key)
 {
-	for (uint32_t i = *chain_of(t, key); i; i = t->next[i - 1])
-		if ((t->key[i - 1] & ~LATELY) == key)
-			return take(t, i);
-	return NULL;
+	uint32_t i = place_of(t, key);
+
+	return i ? take(t, i) : NULL;
 }
 
 /* The range is small: each name of it is looked up. */

@@ -39,10 +39,13 @@ size_t sul_pins_bytes(uint32_t capacity);
 /* @memory: zero-filled, aligned for a pointer. */
 void sul_pins_init(struct sul_pins *t, uint32_t capacity, void *memory);
 
-/* The page of that name, or NULL. */
+/* The page of that name, or NULL; it has been looked up. */
 void *sul_pins_find(struct sul_pins *t, sul_pin_key key);
-/* There is room, and no page of that name. */
-void sul_pins_add(struct sul_pins *t, sul_pin_key key, void *page);
+/* Is there one?  Nothing is looked up by that. */
+bool sul_pins_has(const struct sul_pins *t, sul_pin_key key);
+/* There is room, and no page of that name.  @wanted: it counts as looked up; what is
+ * not wanted yet is the first to go. */
+void sul_pins_add(struct sul_pins *t, sul_pin_key key, void *page, bool wanted);
 /* Take one out to make room; NULL: there is none. */
 void *sul_pins_evict(struct sul_pins *t);
 

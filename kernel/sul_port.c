@@ -341,12 +341,15 @@ void sul_port_close(struct sul_port *p)
 {
 	end_port(p);
 	/* Nothing is watched any more that could queue it again. */
-	cancel_work_sync(&p->ending);
+	if (!SUL_BROKEN(ending_left))
+		cancel_work_sync(&p->ending);
 	sul_core_free(p);
 	put_near(p);
 	put_job(p->job);
 	free_memory(p);
 	put_net(p->net);
+	if (SUL_BROKEN(mm_freed))
+		mmdrop(p->mm);
 	sul_port_put(p);
 }
 
@@ -355,7 +358,8 @@ static void free_port(struct kref *ref)
 	struct sul_port *p = container_of(ref, struct sul_port, ref);
 
 	/* Until now: a near rank that wants to pin looks whether it is there yet. */
-	mmdrop(p->mm);
+	if (!SUL_BROKEN(mm_freed))
+		mmdrop(p->mm);
 	kfree_sensitive(p); /* the key is in it */
 }
 
@@ -517,7 +521,7 @@ static int add_near(struct sul_port *p, u32 rank, struct sul_port *other)
 	mutex_lock(&sul_table.lock);
 	if (p->near[rank] || sul_core_has_peer(p, rank))
 		err = -EEXIST;
-	else if (p->job->port[rank] != other)
+	else if (p->job->port[rank] != other && !SUL_BROKEN(gone_met))
 		err = -EHOSTDOWN; /* it has left again */
 	else
 		smp_store_release(&p->near[rank], other);

@@ -270,6 +270,7 @@ static void take_in(const struct sul_tunnel *t, struct sk_buff *skb)
 	struct sk_buff_head out;
 
 	__skb_queue_head_init(&out);
+	sul_linger_spin(SUL_PLACE_packet);
 	spin_lock(&c->port->lock);
 	sul_trace(c->port, SUL_TRACE_ARRIVED);
 	if (sul_core_lives_locked(c))

@@ -124,6 +124,8 @@ long sul_wait_for(struct sul_port *p, const struct sul_wait *w)
 			break;
 		sleeps++;
 		sul_linger(SUL_PLACE_wait);
+		if (SUL_BROKEN(news_late))
+			news = atomic_read(&p->news);
 		err = sleep(p, news, deadline);
 	}
 	spin_lock_bh(&p->lock);

@@ -2,10 +2,10 @@
 /*
  * faults.c - what a page fault costs, its home being another rank: jiarun -n 2.
  *
- * Role:      rank 0 loads from pages of chunks whose first page it has, in no order;
- *            rank 1, their home, sleeps meanwhile.  First they were never fetched, so
- *            a module has to pin them; then they have been written anew, with
- *            update=never.
+ * Role:      rank 0 loads from the first page of each chunk, which also makes room for
+ *            all of it here, and then from others of it, in no order; rank 1, their
+ *            home, sleeps meanwhile.  First they were never fetched, so a module has
+ *            to pin them; then they have been written anew, with update=never.
  * Invariant: a page has what its home has written.  With a clock that counts
  *            instructions, on one processor, a time is what was executed for the
  *            fault at both ends together.
@@ -40,7 +40,8 @@ enum {
 };
 
 struct figures {
-	uint64_t ns[FAULTS];
+	uint64_t first_ns[CHUNKS]; /* of each chunk */
+	uint64_t ns[FAULTS]; /* the others */
 	unsigned int nr;
 	uint64_t before[COUNTERS], events[COUNTERS];
 };
@@ -57,13 +58,17 @@ static void count_to_here(struct figures *f)
 		f->events[i] += jia_counter(counters[i]) - f->before[i];
 }
 
-static void load(const volatile unsigned char *at, int fill)
+/* How long it took. */
+static uint64_t load(const volatile unsigned char *at, int fill)
 {
+	uint64_t start = sul_now_ns();
 	int is = *at;
+	uint64_t ns = sul_now_ns() - start;
 
 	if (is != fill)
 		jia_error("a page begins with %d, and its home wrote %d", is,
 			  fill);
+	return ns;
 }
 
 /* Triangular numbers: each chunk once, no constant stride. */
@@ -77,14 +82,11 @@ static void take(struct figures *f, const unsigned char *pages, int fill)
 	for (unsigned int c = 0; c < CHUNKS; c++) {
 		const unsigned char *base = chunk(pages, c);
 
-		load(base, fill);
+		f->first_ns[c] = load(base, fill);
 		count_from_here(f);
-		for (int i = 0; i < FEW; i++) {
-			uint64_t start = sul_now_ns();
-
-			load(base + (size_t)order[i] * PAGE, fill);
-			f->ns[f->nr++] = sul_now_ns() - start;
-		}
+		for (int i = 0; i < FEW; i++)
+			f->ns[f->nr++] =
+				load(base + (size_t)order[i] * PAGE, fill);
 		count_to_here(f);
 	}
 }
@@ -96,13 +98,26 @@ static int in_order(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
+static void show_times(uint64_t *ns, unsigned int nr)
+{
+	const unsigned int middle = nr / 2;
+	uint64_t all = 0;
+
+	for (unsigned int i = 0; i < nr; i++)
+		all += ns[i];
+	qsort(ns, nr, sizeof(ns[0]), in_order);
+	printf("least %.1f us, median %.1f us, mean %.1f us",
+	       (double)ns[0] / 1e3, (double)ns[middle] / 1e3,
+	       (double)all / nr / 1e3);
+}
+
 static void show(struct figures *f, const char *when)
 {
-	const unsigned int middle = f->nr / 2;
-
-	qsort(f->ns, f->nr, sizeof(f->ns[0]), in_order);
-	printf("%u faults, %s: least %.1f us, median %.1f us; of each:", f->nr,
-	       when, (double)f->ns[0] / 1e3, (double)f->ns[middle] / 1e3);
+	printf("%d faults, %s, on the first page of a chunk: ", CHUNKS, when);
+	show_times(f->first_ns, CHUNKS);
+	printf("\n%u faults, %s, on others: ", f->nr, when);
+	show_times(f->ns, f->nr);
+	printf("; of each:");
 	for (int i = 0; i < COUNTERS; i++)
 		printf(" %s %.2f", counters[i],
 		       (double)f->events[i] / (double)f->nr);

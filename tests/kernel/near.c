@@ -173,7 +173,7 @@ enum {
 	SIZES = sizeof(sizes) / sizeof(sizes[0])
 };
 
-/* Nanoseconds, the least so far. */
+/* Nanoseconds, the least so far; of write 0: this kernel has no such call. */
 struct figures {
 	uint64_t null, message, datagram;
 	uint64_t put[SIZES], write[SIZES];
@@ -187,6 +187,19 @@ static void time_null(const struct side *s, struct figures *f)
 		ioctl(s->fd, SUL_IOC_NULL);
 		best(&f->null, sul_now_ns() - t);
 	}
+}
+
+/* What a put is measured with.  A kernel without CONFIG_CROSS_MEMORY_ATTACH does not
+ * have it, and no test of ours fails for that. */
+static bool write_there(pid_t other, const struct iovec *from,
+			const struct iovec *to)
+{
+	ssize_t n = process_vm_writev(other, from, 1, to, 1, 0);
+
+	if (n < 0 && errno == ENOSYS)
+		return false;
+	IS((long)from->iov_len, n < 0 ? -errno : n, "process_vm_writev");
+	return true;
 }
 
 /* Behind the words of the games: the rest of the window, from its end. */
@@ -203,14 +216,14 @@ static void time_put(const struct side *s, char *src, pid_t other, size_t i,
 	submit(s, &op, 1);
 	best(&f->put[i], sul_now_ns() - t);
 	t = sul_now_ns();
-	IS((long)len, process_vm_writev(other, &from, 1, &to, 1, 0));
-	best(&f->write[i], sul_now_ns() - t);
+	if (write_there(other, &from, &to))
+		best(&f->write[i], sul_now_ns() - t);
 }
 
 static bool is_good(const struct figures *f)
 {
 	for (size_t i = 0; i < SIZES; i++)
-		if (f->put[i] * 9 > f->write[i] * 10)
+		if (f->write[i] && f->put[i] * 9 > f->write[i] * 10)
 			return false;
 	return f->message * 10 <= f->null * 32 && f->message * 5 <= f->datagram;
 }
@@ -222,7 +235,9 @@ static void show(const struct figures *f)
 	       (double)f->message / (double)f->null,
 	       (double)f->message / (double)f->datagram,
 	       (unsigned long long)f->datagram);
-	for (size_t i = 0; i < SIZES; i++)
+	if (!f->write[0])
+		puts("# this kernel has no process_vm_writev() to compare with");
+	for (size_t i = 0; i < SIZES && f->write[i]; i++)
 		printf("# put of %zu KiB: %.2f times as fast as process_vm_writev (0.9)\n",
 		       sizes[i] >> 10, (double)f->write[i] / (double)f->put[i]);
 }

@@ -7,6 +7,7 @@
  *           before it: one lost, doubled or out of order, and the end is not reached
  *   stop    a get from a home that is stopped
  *   lost    packets of one kind are lost, and no others (net_lost.c)
+ *   ahead   with a page that is wanted others are pinned (net_ahead.c)
  *   leave   a rank says farewell and goes (net_leave.c)
  *   unmap   a home takes a part of its window away (net_unmap.c)
  *   trace   a message leaves its times at both ends (net_trace.c)
@@ -487,7 +488,8 @@ int kernel_net(int argc, char **argv)
 	} all[] = { { "story", story },	    { "chain", chain },
 		    { "stop", stop },	    { "lost", net_lost },
 		    { "leave", net_leave }, { "unmap", net_unmap },
-		    { "trace", net_trace }, { "time", net_time } };
+		    { "trace", net_trace }, { "time", net_time },
+		    { "ahead", net_ahead } };
 	struct net_config cfg = {
 		.ns = { "A", "B" },
 		.address = { "10.9.0.1", "10.9.0.2" },

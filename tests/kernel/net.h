@@ -113,6 +113,7 @@ void net_lose(const char *rules);
 
 /* --- what else `kernel net` can do: 0 if all is as it should be ------------------ */
 
+int net_ahead(const struct net_config *cfg);
 int net_lost(const struct net_config *cfg);
 int net_leave(const struct net_config *cfg);
 int net_unmap(const struct net_config *cfg);

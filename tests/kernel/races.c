@@ -8,240 +8,59 @@
  * Invariant: nothing here goes by time: all that is waited for is seen.
  * Threads:   this process sees to it; a process for each rank.
  */
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "abi.h"
 #include "fuzz.h"
 #include "kernel.h"
+#include "race.h"
 
 enum {
-	OWNER = 1, /* the ranks: whose window it is, and who works on it */
-	OTHER = 0,
-	RANKS = 2,
-	UDP_PORT = 20100, /* of rank 0; the next one is rank 1's */
-	PACKET_BYTES = 1472,
-	STAY_MS = 60000, /* at most, at a place */
-	PATIENCE_MS = 50000,
-	RACE_SECONDS = 55,
-	TICK_US = 2000,
 	NEW_PROCESSES = 8,
-	WORD = 0, /* offsets in the window */
-	DATA = 64,
-	VALUE = 0x5a,
+	KEEPER_SECONDS = 55,
+	TRIES = 20,
+	A_WHILE_US = 10000, /* more than a call takes */
+	NEXT_PAGE = ABI_PAGE + RACE_DATA, /* an offset in the window */
 };
-
-/* Shared by all processes of a case. */
-struct scene {
-	char *window; /* the owner's, private to it; at this address in all */
-	uint32_t started; /* ranks that have */
-	uint32_t go; /* told to the owner */
-	uint32_t went; /* it has done so */
-	int result; /* of the other's call */
-	uint8_t seen; /* what the owner has found in its window in the end */
-	uint32_t look; /* told to the owner: what is there? */
-};
-static struct scene *scene;
-
-/* --- places ------------------------------------------------------------------------ */
-
-static const char rules[] = "/sys/module/sul/parameters/linger";
-static const char visits[] = "/sys/module/sul/parameters/lingering";
-
-/* "PLACE,...": who comes there stays; "": nobody does. */
-static void stay_at(const char *places)
-{
-	int fd = open(rules, O_WRONLY | O_CLOEXEC);
-	char text[128], *end = text;
-
-	*end = 0;
-	while (*places) {
-		int len = (int)strcspn(places, ",");
-
-		end += sprintf(end, "%.*s:%d,", len, places, STAY_MS);
-		places += len + (places[len] == ',');
-	}
-	end += sprintf(end, "\n");
-	IS(end - text, write(fd, text, (size_t)(end - text)));
-	close(fd);
-}
-
-struct visit {
-	long here, been;
-};
-
-static struct visit visit(const char *place)
-{
-	FILE *f = fopen(visits, "re");
-	struct visit v = { 0, 0 };
-	size_t len = strlen(place);
-	char line[80], *end;
-
-	while (f && fgets(line, sizeof(line), f)) {
-		if (strncmp(line, place, len) || line[len] != ' ')
-			continue;
-		v.here = strtol(line + len, &end, 10);
-		v.been = strtol(end, NULL, 10);
-	}
-	if (f)
-		fclose(f);
-	return v;
-}
-
-/* --- waiting ------------------------------------------------------------------------ */
-
-static bool is_there(const void *place)
-{
-	return visit(place).here > 0;
-}
-
-static bool is_nonzero(const void *at)
-{
-	return __atomic_load_n((const uint32_t *)at, __ATOMIC_ACQUIRE) != 0;
-}
-
-static bool have_started(const void *ranks)
-{
-	return __atomic_load_n(&scene->started, __ATOMIC_ACQUIRE) >=
-	       *(const uint32_t *)ranks;
-}
-
-/* As many ports as that are left in this namespace. */
-static bool are_left(const void *ports)
-{
-	FILE *f = fopen("/proc/net/sul", "re");
-	char line[100];
-	long n = -1;
-
-	while (f && fgets(line, sizeof(line), f))
-		if (!strncmp(line, "ports ", 6))
-			n = strtol(line + 6, NULL, 10);
-	if (f)
-		fclose(f);
-	return n == *(const long *)ports;
-}
-
-static bool comes_true(bool (*is)(const void *of), const void *of)
-{
-	for (int ms = 0; ms < PATIENCE_MS; ms += TICK_US / 1000) {
-		if (is(of))
-			return true;
-		usleep(TICK_US);
-	}
-	return false;
-}
-#define AWAIT(is, of) CHECK(comes_true(is, of), #is " " #of)
 
 /* --- ranks --------------------------------------------------------------------------- */
-
-static struct abi_port open_rank(uint32_t rank, bool far)
-{
-	struct sul_start start = { .size = sizeof(start), .windows = 1 };
-	struct sul_port_spec spec = abi_spec(rank, RANKS);
-	struct abi_port p = { .rank = rank, .window = scene->window };
-
-	p.fd = abi_port_as(&spec);
-	CHECK(p.fd >= 0, "PORT of rank %u: %s", rank, strerror(-p.fd));
-	if (far) {
-		struct sockaddr_in at = { .sin_family = AF_INET };
-		struct sul_socket_spec s = { .size = sizeof(s) };
-
-		s.fd = socket(AF_INET, SOCK_DGRAM, 0);
-		at.sin_port = htons((uint16_t)(UDP_PORT + rank));
-		at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-		IS(0, bind(s.fd, (struct sockaddr *)&at, sizeof(at)));
-		IS(0, abi_call(p.fd, SUL_IOC_SOCKET, &s));
-	}
-	start.window[0].addr = (uintptr_t)p.window;
-	start.window[0].bytes = ABI_WINDOW_BYTES;
-	IS(0, abi_call(p.fd, SUL_IOC_START, &start));
-	__atomic_add_fetch(&scene->started, 1, __ATOMIC_SEQ_CST);
-	return p;
-}
-
-static void meet(const struct abi_port *p, bool far)
-{
-	uint32_t other = !p->rank;
-	struct sul_peer_spec s = { .size = sizeof(s),
-				   .rank = other,
-				   .session = other + 1,
-				   .packet_bytes = PACKET_BYTES,
-				   .paths = 1 };
-	struct in_addr to = { htonl(INADDR_LOOPBACK) };
-
-	AWAIT(have_started, &(uint32_t){ RANKS });
-	if (!far) {
-		IS(0, abi_near(p, other, PATIENCE_MS));
-		return;
-	}
-	s.path[0].family = AF_INET;
-	s.path[0].port = (uint16_t)(UDP_PORT + other);
-	s.path[0].packet_bytes = PACKET_BYTES;
-	memcpy(s.path[0].addr, &to, sizeof(to));
-	IS(0, abi_call(p->fd, SUL_IOC_PEER, &s));
-}
-
-static int put_byte(const struct abi_port *p)
-{
-	struct sul_op op = abi_op(SUL_OP_PUT, OWNER, DATA);
-
-	op.flags = SUL_OP_INLINE;
-	op.len = 1;
-	op.data[0] = VALUE;
-	return abi_submit(p, &op, 1, NULL);
-}
-
-static pid_t rank_run(void (*fn)(void))
-{
-	pid_t pid;
-
-	fflush(stdout);
-	pid = fork();
-	if (pid)
-		return pid;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	alarm(RACE_SECONDS);
-	fn();
-	fflush(stdout);
-	_exit(!abi_all_well());
-}
-
-static void ends_well(pid_t pid)
-{
-	int status = 1;
-
-	waitpid(pid, &status, 0);
-	IS(0, status);
-}
-
-static void is_killed(pid_t pid)
-{
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-}
 
 /* Owns the window, and does nothing. */
 static void owns(void)
 {
-	open_rank(OWNER, false);
+	race_open(RACE_OWNER, false);
+	for (;;)
+		pause();
+}
+
+/* Its descriptor is another one's, too: so it is not closed before a worker has had the
+ * time to see that the memory is gone. */
+static void owns_and_shares(void)
+{
+	pid_t keeper;
+
+	race_open(RACE_OWNER, false);
+	keeper = fork();
+	if (keeper)
+		race_scene->keeper = (uint32_t)keeper;
+	else
+		alarm(KEEPER_SECONDS);
 	for (;;)
 		pause();
 }
 
 static void owns_far(void)
 {
-	struct abi_port p = open_rank(OWNER, true);
+	struct abi_port p;
 
-	meet(&p, true);
+	p = race_open(RACE_OWNER, true);
+	race_meet(&p, true);
 	for (;;)
 		pause();
 }
@@ -249,20 +68,147 @@ static void owns_far(void)
 /* Puts a byte into it. */
 static void puts_byte(void)
 {
-	struct abi_port p = open_rank(OTHER, false);
+	struct abi_port p = race_open(RACE_OTHER, false);
 
-	meet(&p, false);
-	scene->result = put_byte(&p);
+	race_meet(&p, false);
+	race_scene->result = race_put(&p, RACE_DATA);
 }
 
 static void puts_byte_far(void)
 {
-	struct abi_port p = open_rank(OTHER, true);
+	struct abi_port p = race_open(RACE_OTHER, true);
 
-	meet(&p, true);
-	IS(0, put_byte(&p));
+	race_meet(&p, true);
+	IS(0, race_put(&p, RACE_DATA));
 	for (;;)
 		pause(); /* it is being sent */
+}
+
+static bool did(const void *times)
+{
+	return __atomic_load_n(&race_scene->did, __ATOMIC_ACQUIRE) >=
+	       *(const uint32_t *)times;
+}
+
+static bool is_told(const void *times)
+{
+	return race_is_nonzero(&race_scene->enough) ||
+	       __atomic_load_n(&race_scene->again, __ATOMIC_ACQUIRE) >=
+		       *(const uint32_t *)times;
+}
+
+/* Puts a byte and sees to it that it is there; and at @off whenever it is told to. */
+static void puts_again(bool far, uint64_t off)
+{
+	struct abi_port p = race_open(RACE_OTHER, far);
+
+	race_meet(&p, far);
+	IS(0, race_put(&p, RACE_DATA));
+	race_flush(&p);
+	race_tell(&race_scene->did);
+	for (uint32_t n = 1;; n++) {
+		AWAIT(is_told, &n);
+		if (__atomic_load_n(&race_scene->again, __ATOMIC_ACQUIRE) < n)
+			break;
+		race_scene->result = race_put(&p, off);
+		race_tell(&race_scene->did);
+	}
+	race_flush(&p);
+}
+
+/* It is told that it was enough, and has been right. */
+static void has_put(pid_t other)
+{
+	race_tell(&race_scene->enough);
+	race_ends_well(other);
+	IS(0, race_scene->result);
+}
+
+static void puts_again_near(void)
+{
+	puts_again(false, RACE_DATA);
+}
+
+static void puts_again_far(void)
+{
+	puts_again(true, RACE_DATA);
+}
+
+static void puts_next_page_far(void)
+{
+	puts_again(true, NEXT_PAGE);
+}
+
+/* All of the window is memory that is there. */
+static struct abi_port open_owner(bool far)
+{
+	for (int i = 0; i < ABI_WINDOW_BYTES; i += ABI_PAGE)
+		race_scene->window[i] = 0;
+	return race_open(RACE_OWNER, far);
+}
+
+static void report_what_is_at(uint64_t off)
+{
+	AWAIT(race_is_nonzero, &race_scene->look);
+	race_scene->seen = (uint8_t)race_scene->window[off];
+}
+
+/* It takes its memory away, so that it is somewhere else, and has other memory there,
+ * when it is told to. */
+static void maps_anew(uint64_t off)
+{
+	char *at = race_scene->window, *away = abi_memory(ABI_WINDOW_BYTES);
+
+	AWAIT(race_is_nonzero, &race_scene->go);
+	CHECK(mremap(at, ABI_WINDOW_BYTES, ABI_WINDOW_BYTES,
+		     MREMAP_MAYMOVE | MREMAP_FIXED, away) == away,
+	      "it is moved away");
+	CHECK(mmap(at, ABI_WINDOW_BYTES, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == at,
+	      "other memory there");
+	race_tell(&race_scene->went);
+	report_what_is_at(off);
+}
+
+static void owns_and_maps_anew(void)
+{
+	open_owner(false);
+	maps_anew(RACE_DATA);
+}
+
+static void owns_far_and_maps_anew(void)
+{
+	struct abi_port p;
+
+	p = open_owner(true);
+	race_meet(&p, true);
+	maps_anew(RACE_DATA);
+}
+
+static void owns_far_and_maps_next_page_anew(void)
+{
+	struct abi_port p = open_owner(true);
+
+	race_meet(&p, true);
+	maps_anew(NEXT_PAGE);
+}
+
+/* The mapping stays; what is in it goes. */
+static void owns_and_gives_back(void)
+{
+	open_owner(false);
+	AWAIT(race_is_nonzero, &race_scene->go);
+	IS(0, madvise(race_scene->window, ABI_WINDOW_BYTES, MADV_DONTNEED));
+	race_tell(&race_scene->went);
+	report_what_is_at(RACE_DATA);
+}
+
+/* The owner is asked, and has found it. */
+static void is_seen(pid_t owner)
+{
+	race_tell(&race_scene->look);
+	race_ends_well(owner);
+	IS(RACE_VALUE, race_scene->seen, "in the new memory");
 }
 
 /* --- cases --------------------------------------------------------------------------- */
@@ -285,7 +231,7 @@ static void forget_the_dead(void)
 		CPU_SET(cpu, &one);
 		sched_setaffinity(0, sizeof(one), &one);
 		for (int i = 0; i < NEW_PROCESSES; i++)
-			ends_well(rank_run(does_nothing));
+			race_ends_well(race_run(does_nothing));
 	}
 	sched_setaffinity(0, sizeof(all), &all);
 }
@@ -293,7 +239,7 @@ static void forget_the_dead(void)
 /* It has found the owner gone and has ended, or holds what it takes for memory. */
 static bool has_decided(const void *held)
 {
-	return is_there(held) || are_left(&(long){ 0 });
+	return race_is_there(held) || race_are_left(&(long){ 0 });
 }
 
 /* Not even the struct mm_struct of who is dead is looked into once it is freed: on a
@@ -302,18 +248,18 @@ static void page_wanted_of_a_near_rank_that_has_ended(void)
 {
 	pid_t owner, other;
 
-	stay_at("pin,held");
-	owner = rank_run(owns);
-	other = rank_run(puts_byte);
-	AWAIT(is_there, "pin");
-	is_killed(owner);
+	race_stay_at("pin,held");
+	owner = race_run(owns);
+	other = race_run(puts_byte);
+	AWAIT(race_is_there, "pin");
+	race_kill(owner);
 	forget_the_dead();
-	stay_at("held");
+	race_stay_at("held");
 	AWAIT(has_decided, "held");
-	IS(0, visit("held").been, "whose memory is it?");
-	stay_at("");
-	ends_well(other);
-	IS(-EHOSTDOWN, scene->result);
+	IS(0, race_been_at("held"), "whose memory is it?");
+	race_stay_at("");
+	race_ends_well(other);
+	IS(-EHOSTDOWN, race_scene->result);
 }
 
 /* The memory is held, so it is there; the port is not. */
@@ -321,140 +267,254 @@ static void port_ends_before_a_page_is_pinned(void)
 {
 	pid_t owner, other;
 
-	stay_at("held");
-	owner = rank_run(owns);
-	other = rank_run(puts_byte);
-	AWAIT(is_there, "held");
-	is_killed(owner);
-	stay_at("");
-	ends_well(other);
-	IS(-EHOSTDOWN, scene->result);
+	race_stay_at("held");
+	owner = race_run(owns);
+	other = race_run(puts_byte);
+	AWAIT(race_is_there, "held");
+	race_kill(owner);
+	race_stay_at("");
+	race_ends_well(other);
+	IS(-EHOSTDOWN, race_scene->result);
 }
 
 static void port_ends_while_a_page_is_pinned(void)
 {
 	pid_t owner, other;
 
-	stay_at("pinned");
-	owner = rank_run(owns);
-	other = rank_run(puts_byte);
-	AWAIT(is_there, "pinned");
-	kill(owner, SIGKILL); /* its end waits for who pins */
-	AWAIT(are_left, &(long){ 1 });
-	stay_at("");
+	race_stay_at("pinned");
+	owner = race_run(owns);
+	other = race_run(puts_byte);
+	AWAIT(race_is_there, "pinned");
+	kill(owner, SIGKILL);
+	AWAIT(race_are_left, &(long){ 1 });
+	CHECK(race_is_held(owner), "its end waits for who pins");
+	race_stay_at("");
 	waitpid(owner, NULL, 0);
-	ends_well(other);
-	IS(-EHOSTDOWN, scene->result);
-}
-
-/* It takes its memory away, and has other memory there, when it is told to. */
-static void owns_and_maps_anew(void)
-{
-	open_rank(OWNER, false);
-	AWAIT(is_nonzero, &scene->go);
-	CHECK(mmap(scene->window, ABI_WINDOW_BYTES, PROT_READ | PROT_WRITE,
-		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
-		   0) == scene->window,
-	      "other memory there");
-	__atomic_store_n(&scene->went, 1, __ATOMIC_SEQ_CST);
-	AWAIT(is_nonzero, &scene->look);
-	scene->seen = (uint8_t)scene->window[DATA];
+	race_ends_well(other);
+	IS(-EHOSTDOWN, race_scene->result);
 }
 
 static void window_is_mapped_anew_while_a_page_is_pinned(void)
 {
 	pid_t owner, other;
 
-	stay_at("pinned");
-	owner = rank_run(owns_and_maps_anew);
-	other = rank_run(puts_byte);
-	AWAIT(is_there, "pinned");
-	__atomic_store_n(&scene->go, 1, __ATOMIC_SEQ_CST);
-	AWAIT(is_nonzero, &scene->went);
-	stay_at("");
-	ends_well(other);
-	IS(0, scene->result);
-	__atomic_store_n(&scene->look, 1, __ATOMIC_SEQ_CST);
-	ends_well(owner);
-	IS(VALUE, scene->seen, "in the new memory");
+	race_stay_at("pinned");
+	owner = race_run(owns_and_maps_anew);
+	other = race_run(puts_byte);
+	AWAIT(race_is_there, "pinned");
+	race_tell(&race_scene->go);
+	AWAIT(race_is_nonzero, &race_scene->went);
+	race_stay_at("");
+	race_ends_well(other);
+	IS(0, race_scene->result);
+	is_seen(owner);
+}
+
+/* Those around the page that was wanted, which nobody waits for. */
+static void window_is_mapped_anew_while_pages_are_pinned_ahead(void)
+{
+	pid_t owner, other;
+
+	race_stay_at("ahead");
+	owner = race_run(owns_far_and_maps_next_page_anew);
+	other = race_run(puts_next_page_far);
+	AWAIT(race_is_there, "ahead");
+	race_tell(&race_scene->go);
+	AWAIT(race_is_nonzero, &race_scene->went);
+	race_stay_at("");
+	race_tell(&race_scene->again);
+	has_put(other);
+	is_seen(owner);
+}
+
+static bool is_held_or_did(const void *task)
+{
+	return did(&(uint32_t){ 2 }) || race_is_held(*(const pid_t *)task);
+}
+
+/* The pages are out of the table, and still in the page table: who pinned one now
+ * would work on what goes. */
+static void page_is_pinned_while_it_is_taken_away(void)
+{
+	pid_t owner, other;
+
+	race_stay_at("taken");
+	owner = race_run(owns_and_gives_back);
+	other = race_run(puts_again_near);
+	AWAIT(did, &(uint32_t){ 1 });
+	race_tell(&race_scene->go);
+	AWAIT(race_is_there, "taken");
+	race_tell(&race_scene->again);
+	AWAIT(is_held_or_did, &other);
+	race_stay_at("");
+	has_put(other);
+	AWAIT(race_is_nonzero, &race_scene->went);
+	is_seen(owner);
+}
+
+/* From a file whose pages are not mapped: a copy stops there, and is done again. */
+static void puts_from_what_is_not_mapped(void)
+{
+	struct abi_port p = race_open(RACE_OTHER, false);
+	struct sul_op op = abi_op(SUL_OP_PUT, RACE_OWNER, 0);
+	int fd = memfd_create("races", MFD_CLOEXEC);
+	char bytes[ABI_PAGE];
+	void *source;
+
+	memset(bytes, RACE_VALUE, sizeof(bytes));
+	IS(ABI_PAGE, write(fd, bytes, sizeof(bytes)));
+	source = mmap(NULL, ABI_PAGE, PROT_READ, MAP_SHARED, fd, 0);
+	race_meet(&p, false);
+	op.addr = (uintptr_t)source;
+	op.len = ABI_PAGE;
+	race_scene->result = abi_submit(&p, &op, 1, NULL);
+}
+
+static void window_is_mapped_anew_while_the_source_is_faulted_in(void)
+{
+	pid_t owner, other;
+
+	race_stay_at("source");
+	owner = race_run(owns_and_maps_anew);
+	other = race_run(puts_from_what_is_not_mapped);
+	AWAIT(race_is_there, "source");
+	race_tell(&race_scene->go);
+	AWAIT(race_is_nonzero, &race_scene->went);
+	race_stay_at("");
+	race_ends_well(other);
+	IS(0, race_scene->result);
+	is_seen(owner);
+}
+
+/* The packet with a byte of the other has come in, and stays there, with the processor
+ * that it came in on and the call that it was sent by.  If that is over, it was some
+ * other packet. */
+static void a_packet_stays(void)
+{
+	AWAIT(did, &(uint32_t){ 1 });
+	for (uint32_t n = 2; n < TRIES; n++) {
+		race_stay_at("packet");
+		race_tell(&race_scene->again);
+		AWAIT(race_is_there, "packet");
+		usleep(A_WHILE_US);
+		if (!did(&n))
+			return;
+		race_stay_at("");
+	}
+	CHECK(false, "other packets only");
+}
+
+static void window_is_mapped_anew_before_a_packet_is_taken_in(void)
+{
+	pid_t owner, other;
+
+	owner = race_run(owns_far_and_maps_anew);
+	other = race_run(puts_again_far);
+	a_packet_stays();
+	race_tell(&race_scene->go);
+	AWAIT(race_is_nonzero, &race_scene->went);
+	race_stay_at("");
+	has_put(other);
+	is_seen(owner);
+}
+
+static void port_ends_before_a_packet_is_taken_in(void)
+{
+	pid_t owner, other;
+
+	owner = race_run(owns_far);
+	other = race_run(puts_again_far);
+	a_packet_stays();
+	kill(owner, SIGKILL);
+	AWAIT(race_are_left, &(long){ 1 });
+	CHECK(race_is_held(owner), "its end waits for the packet");
+	race_stay_at("");
+	waitpid(owner, NULL, 0);
+	race_kill(other);
 }
 
 static void port_ends_while_its_worker_pins(void)
 {
 	pid_t owner, other;
 
-	stay_at("worker");
-	owner = rank_run(owns_far);
-	other = rank_run(puts_byte_far);
-	AWAIT(is_there, "worker");
-	kill(owner, SIGKILL); /* its end waits for the worker */
-	AWAIT(are_left, &(long){ 1 });
-	stay_at("");
+	race_stay_at("worker");
+	owner = race_run(owns_far);
+	other = race_run(puts_byte_far);
+	AWAIT(race_is_there, "worker");
+	kill(owner, SIGKILL);
+	AWAIT(race_are_left, &(long){ 1 });
+	CHECK(race_is_held(owner), "its end waits for the worker");
+	race_stay_at("");
 	waitpid(owner, NULL, 0);
-	is_killed(other);
+	race_kill(other);
 }
 
 /* The descriptor is closed and the worker has not begun: it still has a port, and
  * the module stays. */
 static void descriptor_is_closed_before_its_worker_ends_the_port(void)
 {
-	pid_t owner;
+	pid_t owner, keeper;
 
-	stay_at("ending");
-	owner = rank_run(owns);
-	AWAIT(have_started, &(uint32_t){ 1 });
-	kill(owner, SIGKILL);
-	AWAIT(is_there, "ending");
-	AWAIT(are_left, &(long){ 0 });
-	IS(-1, (int)syscall(SYS_delete_module, "sul", O_NONBLOCK));
-	IS(EWOULDBLOCK, errno);
-	stay_at("");
-	waitpid(owner, NULL, 0);
+	race_stay_at("ending");
+	owner = race_run(owns_and_shares);
+	AWAIT(race_is_nonzero, &race_scene->keeper);
+	race_kill(owner);
+	AWAIT(race_is_there, "ending");
+	keeper = (pid_t)race_scene->keeper;
+	kill(keeper, SIGKILL);
+	AWAIT(race_are_left, &(long){ 0 });
+	if (race_is_held(keeper)) {
+		IS(-1, (int)syscall(SYS_delete_module, "sul", O_NONBLOCK));
+		IS(EWOULDBLOCK, errno);
+	} else {
+		CHECK(false, "its end waits for the worker");
+	}
+	race_stay_at("");
 }
 
 static void meets(void)
 {
-	struct abi_port p = open_rank(OTHER, false);
+	struct abi_port p = race_open(RACE_OTHER, false);
 
-	AWAIT(have_started, &(uint32_t){ RANKS });
-	scene->result = abi_near(&p, OWNER, 0);
+	AWAIT(race_have_started, &(uint32_t){ RACE_RANKS });
+	race_scene->result = abi_near(&p, RACE_OWNER, 0);
 }
 
 static void near_rank_ends_while_it_is_met(void)
 {
 	pid_t owner, other;
 
-	stay_at("peer");
-	owner = rank_run(owns);
-	other = rank_run(meets);
-	AWAIT(is_there, "peer");
-	is_killed(owner);
-	stay_at("");
-	ends_well(other);
-	IS(-EHOSTDOWN, scene->result);
+	race_stay_at("peer");
+	owner = race_run(owns);
+	other = race_run(meets);
+	AWAIT(race_is_there, "peer");
+	race_kill(owner);
+	race_stay_at("");
+	race_ends_well(other);
+	IS(-EHOSTDOWN, race_scene->result);
 }
 
 /* Waits for its word, as one does who says so. */
 static void sleeps(void)
 {
-	struct abi_port p = open_rank(OWNER, false);
-	struct sul_word *word = (void *)(p.window + WORD);
+	struct abi_port p = race_open(RACE_OWNER, false);
+	struct sul_word *word = (void *)(p.window + RACE_WORD);
 	struct sul_wait w = { .size = sizeof(w), .nr = 1 };
 
-	w.timeout_ns = UINT64_C(1000000) * PATIENCE_MS;
+	w.timeout_ns = UINT64_C(1000000) * RACE_PATIENCE_MS;
 	__atomic_add_fetch(&word->sleepers, SUL_WORD_SLEEPER, __ATOMIC_SEQ_CST);
-	scene->result = abi_call(p.fd, SUL_IOC_WAIT, &w);
-	scene->seen = (uint8_t)word->value;
+	race_scene->result = abi_call(p.fd, SUL_IOC_WAIT, &w);
+	race_scene->seen = (uint8_t)word->value;
 }
 
 static void notifies(void)
 {
-	struct abi_port p = open_rank(OTHER, false);
-	struct sul_op op = abi_op(SUL_OP_NOTIFY, OWNER, WORD);
+	struct abi_port p = race_open(RACE_OTHER, false);
+	struct sul_op op = abi_op(SUL_OP_NOTIFY, RACE_OWNER, RACE_WORD);
 
-	meet(&p, false);
-	op.notify.value = VALUE;
-	AWAIT(is_nonzero, &scene->go);
+	race_meet(&p, false);
+	op.notify.value = RACE_VALUE;
+	AWAIT(race_is_nonzero, &race_scene->go);
 	IS(0, abi_submit_one(&p, op));
 }
 
@@ -462,16 +522,16 @@ static void word_changes_before_who_waits_sleeps(void)
 {
 	pid_t owner, other;
 
-	stay_at("wait");
-	owner = rank_run(sleeps);
-	other = rank_run(notifies);
-	AWAIT(is_there, "wait");
-	__atomic_store_n(&scene->go, 1, __ATOMIC_SEQ_CST);
-	ends_well(other);
-	stay_at("");
-	ends_well(owner);
-	IS(0, scene->result);
-	IS(VALUE, scene->seen);
+	race_stay_at("wait");
+	owner = race_run(sleeps);
+	other = race_run(notifies);
+	AWAIT(race_is_there, "wait");
+	race_tell(&race_scene->go);
+	race_ends_well(other);
+	race_stay_at("");
+	race_ends_well(owner);
+	IS(0, race_scene->result);
+	IS(RACE_VALUE, race_scene->seen);
 }
 
 static const struct race {
@@ -486,6 +546,11 @@ static const struct race {
 	RACE(port_ends_before_a_page_is_pinned),
 	RACE(port_ends_while_a_page_is_pinned),
 	RACE(window_is_mapped_anew_while_a_page_is_pinned),
+	RACE(window_is_mapped_anew_while_pages_are_pinned_ahead),
+	RACE(page_is_pinned_while_it_is_taken_away),
+	RACE(window_is_mapped_anew_while_the_source_is_faulted_in),
+	RACE(window_is_mapped_anew_before_a_packet_is_taken_in),
+	RACE(port_ends_before_a_packet_is_taken_in),
 	RACE(port_ends_while_its_worker_pins),
 	RACE(descriptor_is_closed_before_its_worker_ends_the_port),
 	RACE(near_rank_ends_while_it_is_met),
@@ -512,12 +577,12 @@ static bool goes_well(const struct race *r, long pinned)
 	int status = 1;
 	pid_t pid;
 
-	memset(scene, 0, sizeof(*scene));
-	scene->window = abi_memory(ABI_WINDOW_BYTES);
-	pid = rank_run(r->run);
+	memset(race_scene, 0, sizeof(*race_scene));
+	race_scene->window = abi_memory(ABI_WINDOW_BYTES);
+	pid = race_run(r->run);
 	waitpid(pid, &status, 0);
-	stay_at(""); /* should it have been killed */
-	munmap(scene->window, ABI_WINDOW_BYTES);
+	race_stay_at(""); /* should it have been killed */
+	munmap(race_scene->window, ABI_WINDOW_BYTES);
 	return fuzz_all_gone(pinned) && !status && abi_all_well();
 }
 
@@ -526,8 +591,8 @@ int kernel_races(int argc, char **argv)
 	long pinned = fuzz_pages_pinned();
 	int failed = 0;
 
-	scene = mmap(NULL, ABI_PAGE, PROT_READ | PROT_WRITE,
-		     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	race_scene = mmap(NULL, ABI_PAGE, PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	for (int i = 0; i < RACES; i++) {
 		bool well = !is_wanted(races[i].name, argc, argv) ||
 			    goes_well(&races[i], pinned);

@@ -36,7 +36,7 @@ static void *page_of(sul_pin_key key)
 
 static void add(struct sul_pins *t, sul_pin_key key)
 {
-	sul_pins_add(t, key, page_of(key));
+	sul_pins_add(t, key, page_of(key), true);
 }
 
 static unsigned int take_all(struct sul_pins *t, sul_pin_key first,
@@ -92,6 +92,26 @@ static void evict__spares_what_was_looked_up(void)
 	CU_ASSERT_PTR_EQUAL(sul_pins_evict(t), page_of(3));
 	CU_ASSERT_PTR_NOT_NULL(sul_pins_find(t, 1));
 	CU_ASSERT_EQUAL(t->used, 2);
+	free_table(t);
+}
+
+/* What was put there for later goes before what somebody wanted, until somebody
+ * wants it; to ask for it is not to want it. */
+static void evict__begins_with_what_nobody_has_wanted(void)
+{
+	struct sul_pins *t = new_table(5);
+
+	add(t, 0);
+	for (sul_pin_key k = 1; k < 4; k++)
+		sul_pins_add(t, k, page_of(k), false);
+	add(t, 4);
+	CU_ASSERT_PTR_EQUAL(sul_pins_find(t, 1), page_of(1));
+	CU_ASSERT(sul_pins_has(t, 2) && sul_pins_has(t, 3));
+	CU_ASSERT_FALSE(sul_pins_has(t, 5));
+	CU_ASSERT_PTR_EQUAL(sul_pins_evict(t), page_of(2));
+	CU_ASSERT_PTR_EQUAL(sul_pins_evict(t), page_of(3));
+	CU_ASSERT_FALSE(sul_pins_has(t, 2) || sul_pins_has(t, 3));
+	CU_ASSERT_EQUAL(t->used, 3);
 	free_table(t);
 }
 
@@ -187,11 +207,12 @@ static void step(struct model *m, struct unit_rng *r)
 			CU_ASSERT(!m->there[key]);
 		break;
 	default:
+		CU_ASSERT_EQUAL(sul_pins_has(m->t, key), m->there[key]);
 		CU_ASSERT_EQUAL(sul_pins_find(m->t, key) != NULL,
 				m->there[key]);
 		if (m->there[key] || m->used == m->t->capacity)
 			break;
-		add(m->t, key);
+		sul_pins_add(m->t, key, page_of(key), unit_below(r, 2));
 		m->there[key] = true;
 		m->used++;
 	}
@@ -220,6 +241,8 @@ CU_TestInfo test_sul_pins[] = {
 	{ "find: knows windows apart", find__knows_windows_apart },
 	{ "evict: spares what was looked up",
 	  evict__spares_what_was_looked_up },
+	{ "evict: begins with what nobody has wanted",
+	  evict__begins_with_what_nobody_has_wanted },
 	{ "evict: of an empty table is nothing",
 	  evict__of_an_empty_table_is_nothing },
 	{ "take: leaves what is outside", take__leaves_what_is_outside },
