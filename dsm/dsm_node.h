@@ -481,8 +481,8 @@ enum dsm_touch {
 };
 /*
  * Make @len bytes (not 0) at @off accessible and keep them so until
- * dsm_untouch().  -EFAULT: not all of them are allocated; -ENOSPC: larger than the cache; -EMFILE: @t holds
- * DSM_HELD_MAX ranges.
+ * dsm_untouch().  -EFAULT: not all of them are allocated; -ENOSPC: larger than the
+ * cache; -EMFILE: @t holds DSM_HELD_MAX ranges.
  */
 int dsm_touch(struct dsm_thread *t, uint64_t off, uint64_t len,
 	      enum dsm_touch mode);

@@ -4,9 +4,9 @@
  *
  * The counters (dsm_stat.def) say how much, these tables where: a row for each
  * line of the program that waits at a barrier, for a lock (a row per lock), for a
- * message and so on, or faults; and a row for each page, with what was counted for it, which of its
- * bytes this rank has changed, and from where it faulted last.  Ranks whose
- * bytes in one page do not overlap share it for no reason.
+ * message and so on, or faults; and a row for each page, with what was counted for
+ * it, which of its bytes this rank has changed, and from where it faulted last.
+ * Ranks whose bytes in one page do not overlap share it for no reason.
  *
  * Tables are small, and keep what is dear.  A row has a weight, the cost of what
  * was counted in it; what finds no free row takes its own cost off the lightest

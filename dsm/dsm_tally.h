@@ -93,8 +93,8 @@ void dsm_tally_start(struct dsm_tally *t, const struct dsm_stats *now,
 void dsm_tally_stop(struct dsm_tally *t, const struct dsm_stats *now,
 		    uint64_t ns);
 
-/* Thread slot @slot has taken @lock (a number or an address) as its @depth-th (0: outermost) at @site,
- * or, @lock < 0, has released that one. */
+/* Thread slot @slot has taken @lock (a number or an address) as its @depth-th (0:
+ * outermost) at @site, or, @lock < 0, has released that one. */
 static inline void dsm_tally_hold(struct dsm_tally *t, uint32_t slot,
 				  uint32_t depth, int64_t lock, uintptr_t site)
 {
