@@ -163,15 +163,28 @@ bool race_is_held(pid_t pid)
 
 /* --- ranks --------------------------------------------------------------------------- */
 
+struct place {
+	int fd;
+	struct sockaddr_in at;
+};
+
+static bool is_bound(const void *of)
+{
+	const struct place *p = of;
+
+	return !bind(p->fd, (const struct sockaddr *)&p->at, sizeof(p->at));
+}
+
 static void give_socket(const struct abi_port *p)
 {
-	struct sockaddr_in at = { .sin_family = AF_INET };
+	struct place place = { .at.sin_family = AF_INET };
 	struct sul_socket_spec s = { .size = sizeof(s) };
 
-	s.fd = socket(AF_INET, SOCK_DGRAM, 0);
-	at.sin_port = htons((uint16_t)(UDP_PORT + p->rank));
-	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	IS(0, bind(s.fd, (struct sockaddr *)&at, sizeof(at)));
+	s.fd = place.fd = socket(AF_INET, SOCK_DGRAM, 0);
+	place.at.sin_port = htons((uint16_t)(UDP_PORT + p->rank));
+	place.at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	/* A worker lets go of the last race's, when its port is no more. */
+	AWAIT(is_bound, &place);
 	IS(0, abi_call(p->fd, SUL_IOC_SOCKET, &s));
 	close(s.fd);
 }
