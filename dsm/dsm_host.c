@@ -15,7 +15,6 @@
  */
 #include "dsm_host.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -30,6 +29,7 @@
 #include "dsm_maps.h"
 #include "dsm_message.h"
 #include "dsm_remedy.h"
+#include "dsm_say.h"
 #include "sul_launcher.h"
 
 #ifndef MADV_POPULATE_WRITE
@@ -83,79 +83,10 @@ uint64_t dsm_host_now_ns(void)
 
 /* --- failing ---------------------------------------------------------------------------- */
 
-/* What is said at a time goes out in one piece: others may say something, too. */
-struct line {
-	size_t len;
-	char text[2 * SUL_JOB_TEXT_MAX];
-};
-
-static void add(struct line *l, const char *text, size_t len)
-{
-	size_t room = sizeof(l->text) - l->len;
-
-	if (len > room)
-		len = room;
-	memcpy(l->text + l->len, text, len);
-	l->len += len;
-}
-
-/* "program+0x...", which addr2line takes. */
-static void add_place(struct line *l, uintptr_t at)
-{
-	const char *file = "", *plus = "", *slash;
-	char place[256];
-	Dl_info in;
-
-	if (dladdr((void *)at, &in) && in.dli_fname) {
-		slash = strrchr(in.dli_fname, '/');
-		file = slash ? slash + 1 : in.dli_fname;
-		plus = "+";
-		at -= (uintptr_t)in.dli_fbase;
-	}
-	snprintf(place, sizeof(place), "%.200s%s%#llx", file, plus,
-		 (unsigned long long)at);
-	add(l, place, strlen(place));
-}
-
-static void write_out(const char *text, size_t len)
-{
-	while (len) {
-		ssize_t n = write(STDERR_FILENO, text, len);
-
-		if (n <= 0)
-			return;
-		text += n;
-		len -= (size_t)n;
-	}
-}
-
-/* Without a launcher nobody else prints it, nor looks up places, "@{0x...}". */
-static void say_failure(const char *text)
-{
-	struct line l;
-	const char *mark;
-
-	l.len = 0;
-	add(&l, "jia: ", 5);
-	while ((mark = strstr(text, "@{0x"))) {
-		char *stop;
-		uintptr_t at = (uintptr_t)strtoull(mark + 2, &stop, 16);
-
-		add(&l, text, (size_t)(mark - text));
-		add_place(&l, at);
-		text = *stop ? stop + 1 : stop;
-	}
-	add(&l, text, strlen(text));
-	if (l.len == sizeof(l.text)) /* the end of the line takes precedence */
-		l.len--;
-	add(&l, "\n", 1);
-	write_out(l.text, l.len);
-}
-
 void dsm_host_say(const struct dsm_host *h, const char *text)
 {
 	if (h->child || (!sul_job_launched(h->job) && !h->pmix))
-		say_failure(text);
+		dsm_say(text);
 }
 
 /* Whoever has started this process; @why (SUL_JOB_TEXT_MAX) is "" if errno's text
@@ -163,7 +94,7 @@ void dsm_host_say(const struct dsm_host *h, const char *text)
 static int attach(struct sul_job **job, struct sul_pmix **pmix, char *why)
 {
 	if (sul_pmix_here())
-		return sul_pmix_attach(pmix, job, say_failure, why);
+		return sul_pmix_attach(pmix, job, dsm_say, why);
 	why[0] = '\0';
 	return sul_job_attach(job);
 }
@@ -189,14 +120,14 @@ _Noreturn static void fail_text(struct dsm_host *h, const char *text)
 	char kept[SUL_JOB_TEXT_MAX];
 
 	if (!job) {
-		say_failure(text);
+		dsm_say(text);
 		_exit(1);
 	}
 	sul_job_fail(job, sul_job_self(job), 1, text);
 	if (pmix)
 		sul_pmix_await_end();
 	if (!sul_job_launched(job))
-		sul_job_tell(job, say_failure);
+		sul_job_tell(job, dsm_say);
 	sul_job_failure(job, &rank, &status, kept);
 	_exit(status ? status : 1);
 }
@@ -564,7 +495,7 @@ static void note(const struct dsm_host *h, const char *text)
 		return;
 	snprintf(line, sizeof(line), "note: %.*s: %s", SUL_JOB_HOST_MAX,
 		 sul_job_rank(h->job, mine)->host_name, text);
-	say_failure(line);
+	dsm_say(line);
 }
 
 static void open_port(struct dsm_host *h)
@@ -655,7 +586,7 @@ static void note_alone(const struct dsm_host *h)
 		text, sizeof(text),
 		"note: %s has started %d processes without PMIx; each is a job of its own. To make them one, %s",
 		l.name, l.ranks, l.remedy);
-	say_failure(text);
+	dsm_say(text);
 }
 
 /* JIA_STATS is this rank's, not that of a program which it starts. */
