@@ -123,8 +123,9 @@ bool jiarun_ssh_words(const struct jiarun_options *o, const char *host,
 	words_split(&w, o->ssh);
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
 		words_add(&w, strdup(options[i]));
+	/* A second more: who gives up first, and says so, are we. */
 	words_add(&w, jiarun_text("-oConnectTimeout=%lld",
-				  (long long)(o->answer_ms + 999) / 1000));
+				  (long long)(o->answer_ms + 1999) / 1000));
 	words_add(&w, strdup("--"));
 	words_add(&w, strdup(host));
 	words_add(&w, command(o));
